@@ -1,2 +1,5 @@
-//! The command line `tenure`.
-fn main() {}
+//! The binary `tenure`: everything is in the library beside it, so that tests can reach it.
+
+fn main() -> std::process::ExitCode {
+    tenure_cli::main()
+}
