@@ -1,0 +1,84 @@
+//! Acquire: mine already → the same grant; too late → nothing; free and nobody before me → take it;
+//! else queue up, or say who is in the way.
+
+use super::Step;
+use super::admit::{Admission, Front};
+use super::inspect::contention;
+use crate::{Acquire, Grant, LockState, Outcome, Waiter, Waiting};
+
+pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<'_>) -> Outcome {
+    if let Some(holder) = state.holder(request.owner) {
+        return Outcome::Granted(Grant {
+            fence: holder.fence,
+            expiry: holder.expiry,
+        });
+    }
+    if request.not_after.is_some_and(|limit| limit < step.now) {
+        step.admit(state, None);
+        return Outcome::TooLate;
+    }
+    if let Some(in_force) = state.kind().filter(|kind| *kind != request.mode.kind()) {
+        step.admit(state, None);
+        return Outcome::Conflict { in_force };
+    }
+    join(state, request, step);
+    let front = step.admit(state, Some(request.owner));
+    if let Some(holder) = state.holder(request.owner) {
+        return Outcome::Granted(Grant {
+            fence: holder.fence,
+            expiry: holder.expiry,
+        });
+    }
+    match state.position(request.owner) {
+        Some(ahead) => Outcome::Queued {
+            ahead: count(ahead),
+            contention: contention(state),
+        },
+        None if front == Front::Clear && state.fits(request.mode) => {
+            Outcome::Granted(step.grant(state, admission(request)))
+        }
+        None => Outcome::Busy(contention(state)),
+    }
+}
+
+/// Takes or keeps the place in the queue; a request that does not wait gives its place up.
+fn join(state: &mut LockState, request: &Acquire, step: &Step<'_>) {
+    let Waiting::Queue { inbox, alive_for } = &request.waiting else {
+        state.queue.retain(|waiter| waiter.owner != request.owner);
+        return;
+    };
+    let alive_until = step.now.plus(*alive_for);
+    if let Some(waiter) = state
+        .queue
+        .iter_mut()
+        .find(|waiter| waiter.owner == request.owner)
+    {
+        waiter.alive_until = waiter.alive_until.max(alive_until);
+        return;
+    }
+    state.queue.push_back(Waiter {
+        owner: request.owner,
+        mode: request.mode,
+        ttl: request.ttl,
+        since: step.now,
+        alive_for: *alive_for,
+        alive_until,
+        inbox: inbox.clone(),
+        anchor: request.anchor.clone(),
+        party: request.party.clone(),
+    });
+}
+
+fn admission(request: &Acquire) -> Admission {
+    Admission {
+        owner: request.owner,
+        mode: request.mode,
+        lasts: request.ttl.duration(),
+        anchor: request.anchor.clone(),
+        party: request.party.clone(),
+    }
+}
+
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,24 @@
+//! Renew: the hold lasts until now + ttl, or as long as before if that is longer.
+
+use super::Step;
+use super::release::not_held;
+use crate::{LockState, Outcome, Renew};
+
+pub(super) fn renew(state: &mut LockState, request: &Renew, step: &mut Step<'_>) -> Outcome {
+    let outcome = match state.held(request.owner, request.fence) {
+        Some(holder) => {
+            // Never shorter: a renewal that was delayed on its way may carry an older, shorter ttl,
+            // and the holder already relies on the later expiry.
+            holder.expiry = holder.expiry.max(step.now.plus(request.ttl.duration()));
+            if request.detach {
+                holder.anchor = None;
+            }
+            Outcome::Renewed {
+                expiry: holder.expiry,
+            }
+        }
+        None => not_held(state, request.owner, request.fence),
+    };
+    step.admit(state, None);
+    outcome
+}
