@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::Weak;
 
 use crate::{
     Error, Fence, Guarantees, Inbox, LockName, OwnerId, Reply, Request, Snapshot, Timestamp,
@@ -39,12 +39,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// All names with this prefix that somebody holds or waits for, sorted. Not atomic across names.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>>;
 
-    /// From now on, delivers what is pushed to `inbox` to `listener`, until the store is dropped.
+    /// From now on, delivers what is pushed to `inbox` to `listener`, until either is dropped.
     /// Called once per client, before its first request; returns once pushes can arrive.
     fn listen<'a>(
         &'a self,
         inbox: &'a Inbox,
-        listener: Arc<dyn Listener>,
+        listener: Weak<dyn Listener>,
     ) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Looks at the store as a worried operator would: reachable, how fast, safely configured?

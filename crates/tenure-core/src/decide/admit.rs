@@ -66,12 +66,12 @@ impl Step<'_> {
         } else {
             waiter.claim_window()
         };
-        let anchor = waiter.anchored.then(|| waiter.inbox.clone());
         let Waiter {
             owner,
             mode,
             party,
             inbox,
+            anchor,
             ..
         } = waiter;
         let grant = self.grant(

@@ -1,0 +1,233 @@
+#![doc = include_str!("docs.md")]
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tenure_core::{
+    Action, BoxFuture, Decision, Error, Finding, Guarantees, Handover, Holds, Inbox, Listener,
+    Listing, Liveness, LockName, LockState, Outcome, Promise, PromiseId, Push, PushedGrant, Reply,
+    Request, Severity, Store, Timestamp, decide,
+};
+
+use crate::clock::Clock;
+
+/// Locks in the memory of this process.
+#[derive(Debug)]
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    hasher: RandomState,
+    shards: Vec<Mutex<HashMap<LockName, LockState>>>,
+    listeners: Listeners,
+}
+
+const SHARDS: u64 = 64;
+
+impl MemoryStore {
+    /// An empty store whose leases end by `clock`.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self {
+            clock,
+            hasher: RandomState::new(),
+            shards,
+            listeners: Listeners::default(),
+        }
+    }
+
+    /// The store that everybody in this process gets who says the same name; it lives for as long
+    /// as anybody uses it.
+    #[must_use]
+    pub fn shared(name: &str, clock: Arc<dyn Clock>) -> Arc<Self> {
+        static SHARED: Mutex<Vec<(String, Weak<MemoryStore>)>> = Mutex::new(Vec::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|(_, store)| store.strong_count() > 0);
+        let existing = shared.iter().find(|(known, _)| known == name);
+        if let Some(store) = existing.and_then(|(_, store)| store.upgrade()) {
+            return store;
+        }
+        let store = Arc::new(Self::new(clock));
+        shared.push((name.to_owned(), Arc::downgrade(&store)));
+        store
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock.now().as_nanos() / 1_000)
+    }
+
+    fn shard(&self, name: &LockName) -> MutexGuard<'_, HashMap<LockName, LockState>> {
+        let index = usize::try_from(self.hasher.hash_one(name) % SHARDS).unwrap_or(0);
+        // `decide` works on its own copy: a panic in it leaves the map as it was.
+        self.shards[index]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply_one(&self, request: &Request) -> Reply {
+        let mut shard = self.shard(&request.name);
+        let now = self.now();
+        let state = shard.get(&request.name).cloned().unwrap_or_default();
+        let Decision {
+            state,
+            outcome,
+            handovers,
+        } = decide(state, &request.action, now, &self.listeners);
+        if !matches!(request.action, Action::Inspect) {
+            shard.insert(request.name.clone(), state);
+        }
+        // Delivered with the shard locked, so that a hand-over cannot overtake an earlier one.
+        self.deliver(&request.name, now, handovers);
+        Reply { now, outcome }
+    }
+
+    fn deliver(&self, name: &LockName, now: Timestamp, handovers: Vec<Handover>) {
+        for Handover {
+            inbox,
+            owner,
+            fence,
+            expiry,
+        } in handovers
+        {
+            let grant = PushedGrant {
+                name: name.clone(),
+                owner,
+                fence,
+                now,
+                expiry,
+            };
+            if let Some(listener) = self.listeners.get(&inbox) {
+                listener.pushed(Push::Granted(grant));
+            }
+        }
+    }
+
+    fn list_now(&self, prefix: &str) -> Listing {
+        let now = self.now();
+        let mut locks = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            for (name, state) in shard
+                .iter()
+                .filter(|(name, _)| name.as_str().starts_with(prefix))
+            {
+                let decision = decide(state.clone(), &Action::Inspect, now, &self.listeners);
+                let Outcome::State(snapshot) = decision.outcome else {
+                    continue;
+                };
+                if snapshot.kind.is_some() {
+                    locks.push((name.clone(), snapshot));
+                }
+            }
+        }
+        locks.sort_by(|(left, _), (right, _)| left.cmp(right));
+        Listing { now, locks }
+    }
+}
+
+impl Store for MemoryStore {
+    fn guarantees(&self) -> Guarantees {
+        GUARANTEES
+    }
+
+    fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Vec<Result<Reply, Error>>> {
+        Box::pin(async move {
+            batch
+                .iter()
+                .map(|request| Ok(self.apply_one(request)))
+                .collect()
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {
+        Box::pin(async move { Ok(self.list_now(prefix)) })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        inbox: &'a Inbox,
+        listener: Weak<dyn Listener>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        self.listeners.add(inbox.clone(), listener);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
+        let finding = Finding {
+            severity: Severity::Warning,
+            subject: "scope".to_owned(),
+            detail: "locks in memory exclude nobody outside this process".to_owned(),
+        };
+        Box::pin(async { Ok(vec![finding]) })
+    }
+}
+
+/// Who listens, by inbox. A client that is gone no longer listens and is passed over.
+#[derive(Default)]
+struct Listeners(Mutex<HashMap<Inbox, Weak<dyn Listener>>>);
+
+impl Listeners {
+    fn add(&self, inbox: Inbox, listener: Weak<dyn Listener>) {
+        let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|_, listener| listener.strong_count() > 0);
+        listeners.insert(inbox, listener);
+    }
+
+    fn get(&self, inbox: &Inbox) -> Option<Arc<dyn Listener>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(inbox)?
+            .upgrade()
+    }
+}
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listeners")
+    }
+}
+
+impl Liveness for Listeners {
+    fn reachable(&self, inbox: &Inbox) -> bool {
+        self.get(inbox).is_some()
+    }
+
+    fn alive(&self, _anchor: &Inbox) -> bool {
+        true
+    }
+}
+
+/// What the memory store promises.
+pub const GUARANTEES: Guarantees = Guarantees {
+    store: "memory",
+    scope: "clients in this process that share the store",
+    clock: "the client's own clock",
+    wake_up: "direct call",
+    promises: [
+        Promise {
+            id: PromiseId::S1,
+            holds: Holds::Always,
+        },
+        Promise {
+            id: PromiseId::S2,
+            holds: Holds::Always,
+        },
+        Promise {
+            id: PromiseId::S3,
+            holds: Holds::Always,
+        },
+        Promise {
+            id: PromiseId::L1,
+            holds: Holds::If("bound: the rest of the ttl"),
+        },
+        Promise {
+            id: PromiseId::L2,
+            holds: Holds::Always,
+        },
+        Promise {
+            id: PromiseId::L3,
+            holds: Holds::Always,
+        },
+    ],
+};

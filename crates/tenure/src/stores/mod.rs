@@ -1,0 +1,3 @@
+//! The stores: ways to run [`decide`](tenure_core::decide()) atomically, one folder each.
+
+pub mod memory;
