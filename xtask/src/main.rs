@@ -1,2 +1,33 @@
-//! Project chores: `cargo xtask test`.
-fn main() {}
+//! Project chores, started as `cargo xtask <chore>`. This file only reads the command line and
+//! hands over: a new chore is a module of its own and one arm of the `match` below.
+//!
+//! No dependencies: the test command must build in a second on a machine that has only Rust.
+
+mod cargo_test;
+mod counts;
+mod features;
+mod needs;
+mod options;
+mod package_manager;
+mod python;
+mod shell;
+mod steps;
+
+use std::process::ExitCode;
+
+use options::{Chore, HELP};
+
+fn main() -> ExitCode {
+    match options::parse(std::env::args().skip(1)) {
+        Ok(Chore::Help) => {
+            shell::say(HELP);
+            ExitCode::SUCCESS
+        }
+        Ok(Chore::Test(options)) => steps::test(&options),
+        Err(complaint) => {
+            shell::complain(&format!("{complaint}; see `cargo xtask help`"));
+            // EX_USAGE, as the `tenure` command itself answers.
+            ExitCode::from(64)
+        }
+    }
+}

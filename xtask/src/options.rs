@@ -1,0 +1,168 @@
+//! What the command line of `cargo xtask` may say, and nothing else. Pure, so it is tested here.
+
+/// One thing to do.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Chore {
+    Help,
+    Test(TestOptions),
+}
+
+/// How to run the tests.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct TestOptions {
+    /// The steps asked for, in the fixed order of [`Step::ALL`]; all of them unless `--only` is given.
+    pub(crate) steps: Vec<Step>,
+    /// Go on after a step failed. The exit status stays a failure.
+    pub(crate) keep_going: bool,
+    /// Handed to `cargo test` as they are.
+    pub(crate) cargo_test_args: Vec<String>,
+}
+
+/// One stage of the test command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Fmt,
+    Clippy,
+    Features,
+    Docs,
+    Tests,
+}
+
+impl Step {
+    /// Cheapest first, so that a slip is told in seconds and not after the long tests.
+    pub(crate) const ALL: [Step; 5] = [
+        Step::Fmt,
+        Step::Clippy,
+        Step::Features,
+        Step::Docs,
+        Step::Tests,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Step::Fmt => "fmt",
+            Step::Clippy => "clippy",
+            Step::Features => "features",
+            Step::Docs => "docs",
+            Step::Tests => "tests",
+        }
+    }
+}
+
+pub(crate) const HELP: &str = "\
+cargo xtask test [--only STEP,STEP…] [--keep-going] [-- CARGO TEST ARGS…]
+
+Finds what the tests need (and installs it where it may), then runs, in this order:
+  fmt        cargo fmt --check
+  clippy     every target and feature, warnings are errors
+  features   the library with no feature, each alone, all; no driver that was not asked for
+  docs       rustdoc, warnings are errors
+  tests      unit, integration and documentation tests, against real servers
+
+  --only       run just these steps
+  --keep-going go on after a step failed
+  --           the rest goes to `cargo test`, e.g. -- -p tenure --test it waiting
+
+The last line counts the tests. Ignored tests and failed steps count as failed.";
+
+/// Reads the arguments after the program's name.
+pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String> {
+    let mut args = args;
+    match args.next().as_deref() {
+        None | Some("help" | "--help" | "-h") => Ok(Chore::Help),
+        Some("test") => parse_test(args),
+        Some(other) => Err(format!("there is no chore `{other}`")),
+    }
+}
+
+fn parse_test(mut args: impl Iterator<Item = String>) -> Result<Chore, String> {
+    let mut options = TestOptions {
+        steps: Step::ALL.to_vec(),
+        ..TestOptions::default()
+    };
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--help" | "-h" => return Ok(Chore::Help),
+            "--keep-going" => options.keep_going = true,
+            "--only" => {
+                let list = args.next().ok_or("--only needs a list of steps")?;
+                options.steps = parse_steps(&list)?;
+            }
+            "--" => {
+                options.cargo_test_args = args.collect();
+                break;
+            }
+            other => match other.strip_prefix("--only=") {
+                Some(list) => options.steps = parse_steps(list)?,
+                None => return Err(format!("`test` does not know `{other}`")),
+            },
+        }
+    }
+    if !options.cargo_test_args.is_empty() && !options.steps.contains(&Step::Tests) {
+        return Err("arguments for `cargo test` make no sense without the step `tests`".into());
+    }
+    Ok(Chore::Test(options))
+}
+
+fn parse_steps(list: &str) -> Result<Vec<Step>, String> {
+    let wanted: Vec<&str> = list.split(',').map(str::trim).collect();
+    for name in &wanted {
+        if !Step::ALL.iter().any(|step| step.name() == *name) {
+            let known = Step::ALL.map(Step::name).join(", ");
+            return Err(format!("there is no step `{name}` (there are: {known})"));
+        }
+    }
+    Ok(Step::ALL
+        .into_iter()
+        .filter(|step| wanted.contains(&step.name()))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Chore, String> {
+        parse(line.split_whitespace().map(String::from))
+    }
+
+    fn test_options(line: &str) -> TestOptions {
+        match read(line) {
+            Ok(Chore::Test(options)) => options,
+            other => panic!("expected test options, got {other:?}"),
+        }
+    }
+
+    #[test]
+    fn plain_test_runs_every_step() {
+        assert_eq!(test_options("test").steps, Step::ALL);
+    }
+
+    #[test]
+    fn only_keeps_the_fixed_order() {
+        assert_eq!(
+            test_options("test --only tests,fmt").steps,
+            [Step::Fmt, Step::Tests]
+        );
+        assert_eq!(test_options("test --only=docs").steps, [Step::Docs]);
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_for_cargo_test() {
+        let options = test_options("test --keep-going -- -p tenure -- --nocapture");
+        assert!(options.keep_going);
+        assert_eq!(
+            options.cargo_test_args,
+            ["-p", "tenure", "--", "--nocapture"]
+        );
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_name() {
+        assert!(read("tset").unwrap_err().contains("tset"));
+        assert!(read("test --only fmt,clipy").unwrap_err().contains("clipy"));
+        assert!(read("test --quick").unwrap_err().contains("--quick"));
+        assert!(read("test --only").is_err());
+        assert!(read("test --only fmt -- -p tenure").is_err());
+    }
+}
