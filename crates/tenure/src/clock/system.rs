@@ -49,7 +49,7 @@ impl SystemClock {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let descriptor = timerfd_create(TimerfdClockId::Boottime, flags)
             .map_err(|error| failed(error.into()))?;
-        let descriptor = AsyncFd::register(descriptor).map_err(failed)?;
+        let descriptor = AsyncFd::register(descriptor).map_err(|error| failed(error.into()))?;
         let timer = Arc::new(Timer {
             descriptor,
             sleepers: Mutex::default(),
