@@ -32,8 +32,11 @@ impl SystemClock {
     /// Starts the clock's timer on the current tokio runtime; it ends with its last clone.
     ///
     /// # Errors
-    /// [`ErrorKind::Configuration`] outside a tokio runtime with IO, or if the process is out of
-    /// file descriptors.
+    /// [`ErrorKind::Configuration`] outside a tokio runtime, or if the process is out of file
+    /// descriptors.
+    ///
+    /// # Panics
+    /// If the runtime was built without IO (`enable_io` or `enable_all`).
     pub fn start() -> Result<Self, Error> {
         let failed = |cause: io::Error| {
             Error::new(ErrorKind::Configuration, "cannot start the lease timer").because(cause)
@@ -49,7 +52,11 @@ impl SystemClock {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let descriptor = timerfd_create(TimerfdClockId::Boottime, flags)
             .map_err(|error| failed(error.into()))?;
-        let descriptor = AsyncFd::register(descriptor).map_err(|error| failed(error.into()))?;
+        // SAFETY: the descriptor is open and owned by the `AsyncFd` from here on; nothing else has
+        // it, and an `OwnedFd` keeps the same number until it is dropped.
+        #[allow(unsafe_code, reason = "tokio offers no safe way; proof above")]
+        let descriptor =
+            unsafe { AsyncFd::register(descriptor) }.map_err(|error| failed(error.into()))?;
         let timer = Arc::new(Timer {
             descriptor,
             sleepers: Mutex::default(),
