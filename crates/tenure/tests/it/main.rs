@@ -1,0 +1,9 @@
+//! Tests of the library against real stores, as one binary.
+
+#![allow(missing_docs, reason = "tests are read, not linked to")]
+#![allow(
+    dead_code,
+    reason = "which helpers are used depends on the features that are on"
+)]
+
+mod support;

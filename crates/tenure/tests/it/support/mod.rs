@@ -1,0 +1,5 @@
+//! What tests need beside the library: real servers, and waiting for a condition with a bound.
+
+#[cfg(feature = "redis")]
+pub(crate) mod redis_server;
+pub(crate) mod wait;

@@ -1,0 +1,47 @@
+//! Waiting for a condition, never for time to pass.
+
+use std::time::{Duration, Instant};
+
+/// Generous, because test machines are slow; a condition that holds is noticed within milliseconds.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Asks again and again until `condition` answers something; panics after [`PATIENCE`].
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where tests wait in real time, with a bound"
+)]
+pub(crate) fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(
+            started.elapsed() < PATIENCE,
+            "still not so after {PATIENCE:?}: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// [`eventually`] for conditions that have to be awaited.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where async tests wait in real time, with a bound"
+)]
+pub(crate) async fn eventually_async<T>(
+    what: &str,
+    mut condition: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = condition().await {
+            return value;
+        }
+        assert!(
+            started.elapsed() < PATIENCE,
+            "still not so after {PATIENCE:?}: {what}"
+        );
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
