@@ -1,7 +1,7 @@
 //! Running `cargo test`: what it is told, its output as it comes, and whether the result is green.
 
 use std::io::{self, BufRead, BufReader, PipeReader};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -44,20 +44,14 @@ pub(crate) fn command(args: &[String]) -> Command {
 pub(crate) fn run(command: &mut Command, counts: &mut Counts) -> Result<(), Failure> {
     let shown = shell::show(command);
     shell::say(&paint("2", &format!("$ {shown}")));
-    let broken = |error: io::Error| Failure(format!("`{shown}` could not be run: {error}"));
-    // One pipe for both streams: two would arrive out of order, half a line inside another.
-    let (output, input) = io::pipe().map_err(broken)?;
-    command
-        .stdout(input.try_clone().map_err(broken)?)
-        .stderr(input);
-    let mut child = command.spawn().map_err(broken)?;
-    // The command still has our ends of the pipe, and while they are open the output never ends.
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let lines = read_lines(output);
-
     let mut counter = Counter::default();
-    let followed = follow(&mut child, &lines, &mut counter).map_err(broken)?;
+    let followed = follow(command, |line| {
+        shell::say(line);
+        counter.read(line);
+    });
     *counts = counter.finish();
+    let followed =
+        followed.map_err(|error| Failure(format!("`{shown}` could not be run: {error}")))?;
     judge(*counts)?;
     match followed {
         Followed::Ended(status) if status.success() => Ok(()),
@@ -73,20 +67,19 @@ enum Followed {
     Outlived,
 }
 
-/// Shows and counts lines until the output ends. A server that a test left behind keeps it open for
-/// ever, so after cargo's own end we wait only for a while.
-fn follow(
-    child: &mut Child,
-    lines: &Receiver<String>,
-    counter: &mut Counter,
-) -> io::Result<Followed> {
+/// Runs a command and takes each line of its output, until the output ends. A server that a test
+/// left behind keeps it open for ever, so after the command's own end we wait only for a while.
+fn follow(command: &mut Command, mut take: impl FnMut(&str)) -> io::Result<Followed> {
+    // One pipe for both streams: two would arrive out of order, half a line inside another.
+    let (output, input) = io::pipe()?;
+    let mut child = command.stdout(input.try_clone()?).stderr(input).spawn()?;
+    // The command still has our ends of the pipe, and while they are open the output never ends.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let lines = read_lines(output);
     let mut ended = false;
     loop {
         match lines.recv_timeout(if ended { GRACE } else { LOOK_EVERY }) {
-            Ok(line) => {
-                shell::say(&line);
-                counter.read(&line);
-            }
+            Ok(line) => take(&line),
             Err(RecvTimeoutError::Disconnected) => return child.wait().map(Followed::Ended),
             Err(RecvTimeoutError::Timeout) if ended => return Ok(Followed::Outlived),
             Err(RecvTimeoutError::Timeout) => ended = child.try_wait()?.is_some(),
@@ -173,12 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn output_of_both_streams_is_counted_and_the_status_believed() {
-        let result = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
-        let script = format!("echo 'running 1 test'; echo '{result}' >&2; exit 3");
-        let mut counts = Counts::default();
-        let outcome = run(Command::new("sh").args(["-c", &script]), &mut counts);
-        assert_eq!((counts.passed, counts.runs, counts.broken_off), (2, 1, 0));
-        assert!(outcome.is_err_and(|failure| failure.0.contains("exit status: 3")));
+    fn both_streams_arrive_in_order() {
+        let mut lines = Vec::new();
+        let script = "echo one; echo two >&2; echo three; exit 3";
+        let followed = follow(Command::new("sh").args(["-c", script]), |line| {
+            lines.push(line.to_owned());
+        });
+        assert_eq!(lines, ["one", "two", "three"]);
+        let Ok(Followed::Ended(status)) = followed else {
+            panic!("it ended")
+        };
+        assert_eq!(status.code(), Some(3));
     }
 }
