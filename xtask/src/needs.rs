@@ -58,6 +58,7 @@ const NEEDS: [Need; 4] = [
 pub(crate) fn provide(steps: &[Step]) -> Result<(), Failure> {
     let missing = missing(steps);
     if missing.is_empty() {
+        shell::say("everything is there");
         return Ok(());
     }
     shell::say(&format!("missing: {}", names(&missing)));
