@@ -1,11 +1,12 @@
-//! The library must compile with no feature, with each alone and with all, and a build that did not
-//! ask for a store must not contain that store's driver.
+//! The library must compile with no feature, with each alone and with all; a build that did not ask
+//! for a store must not contain that store's driver; and the core must not depend on anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::shell::{self, Failure};
 
 const PACKAGE: &str = "tenure";
+const PURE_PACKAGE: &str = "tenure-core";
 
 /// Checks every feature set that a user is likely to choose.
 ///
@@ -24,6 +25,7 @@ pub(crate) fn check() -> Result<(), Failure> {
             "no features found in the manifest of {PACKAGE}"
         )));
     }
+    check_core()?;
     for set in features.sets() {
         let set_argument = set.join(",");
         let selection = [
@@ -42,13 +44,44 @@ pub(crate) fn check() -> Result<(), Failure> {
 /// Compares the drivers in the dependency tree with those that the features name.
 fn check_drivers(features: &Features, set: &[&str]) -> Result<(), Failure> {
     let set_argument = set.join(",");
-    let selection = [
+    let present = dependencies(&[
         "-p",
         PACKAGE,
         "--no-default-features",
         "--features",
         &set_argument,
-    ];
+    ])?;
+    let (asked_for, others) = features.drivers(set);
+    let shown = if set.is_empty() {
+        "no feature"
+    } else {
+        &set_argument
+    };
+    if let Some(driver) = others.iter().find(|driver| present.contains(**driver)) {
+        return Err(Failure(format!(
+            "a build with {shown} contains {driver}; nobody asked for it"
+        )));
+    }
+    // Without this a renamed driver would make the check above pass for ever.
+    if let Some(driver) = asked_for.iter().find(|driver| !present.contains(**driver)) {
+        return Err(Failure(format!("a build with {shown} lacks {driver}")));
+    }
+    Ok(())
+}
+
+/// Clippy keeps the core's own code pure; this keeps impure crates out of it.
+fn check_core() -> Result<(), Failure> {
+    let present = dependencies(&["-p", PURE_PACKAGE])?;
+    match present.iter().find(|package| *package != PURE_PACKAGE) {
+        Some(package) => Err(Failure(format!(
+            "{PURE_PACKAGE} is pure and must not use {package}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The names of all packages in a build, tests aside.
+fn dependencies(selection: &[&str]) -> Result<BTreeSet<String>, Failure> {
     let layout = [
         "--edges",
         "normal,build",
@@ -70,26 +103,11 @@ fn check_drivers(features: &Features, set: &[&str]) -> Result<(), Failure> {
         )));
     }
     let tree = String::from_utf8_lossy(&output.stdout);
-    let present: BTreeSet<&str> = tree
+    Ok(tree
         .lines()
         .filter_map(|line| line.split_whitespace().next())
-        .collect();
-    let (asked_for, others) = features.drivers(set);
-    let shown = if set.is_empty() {
-        "no feature"
-    } else {
-        &set_argument
-    };
-    if let Some(driver) = others.iter().find(|driver| present.contains(*driver)) {
-        return Err(Failure(format!(
-            "a build with {shown} contains {driver}; nobody asked for it"
-        )));
-    }
-    // Without this a renamed driver would make the check above pass for ever.
-    if let Some(driver) = asked_for.iter().find(|driver| !present.contains(*driver)) {
-        return Err(Failure(format!("a build with {shown} lacks {driver}")));
-    }
-    Ok(())
+        .map(String::from)
+        .collect())
 }
 
 /// Each feature with what it switches on, as the manifest says.
