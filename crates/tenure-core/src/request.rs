@@ -66,7 +66,8 @@ pub enum Waiting {
     },
 }
 
-/// Prolong a hold to `now + ttl`; never shorten it (an old renewal may arrive late).
+/// Prolong a hold to `now + ttl`; never shorten it (an old renewal may arrive late), unless the
+/// holder leaves it behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renew {
     /// Whose hold.
@@ -75,7 +76,8 @@ pub struct Renew {
     pub fence: Fence,
     /// From now.
     pub ttl: Ttl,
-    /// From now on the hold outlives the process that it was tied to.
+    /// The holder stops relying on the hold and leaves it behind: it lasts exactly `ttl` from now,
+    /// also beyond the process that it was tied to.
     pub detach: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Renew: the hold lasts until now + ttl, or as long as before if that is longer.
+//! Renew: the hold lasts until now + ttl, or as long as before if that is longer; a holder that
+//! leaves it behind (`detach`) gets exactly now + ttl.
 
 use super::Step;
 use super::release::not_held;
@@ -7,11 +8,15 @@ use crate::{LockState, Outcome, Renew};
 pub(super) fn renew(state: &mut LockState, request: &Renew, step: &mut Step<'_>) -> Outcome {
     let outcome = match state.held(request.owner, request.fence) {
         Some(holder) => {
-            // Never shorter: a renewal that was delayed on its way may carry an older, shorter ttl,
-            // and the holder already relies on the later expiry.
-            holder.expiry = holder.expiry.max(step.now.plus(request.ttl.duration()));
+            let expiry = step.now.plus(request.ttl.duration());
             if request.detach {
+                // The holder has stopped relying on the hold, so it may also become shorter.
+                holder.expiry = expiry;
                 holder.anchor = None;
+            } else {
+                // Never shorter: a renewal that was delayed on its way may carry an older, shorter
+                // ttl, and the holder already relies on the later expiry.
+                holder.expiry = holder.expiry.max(expiry);
             }
             Outcome::Renewed {
                 expiry: holder.expiry,
