@@ -11,5 +11,6 @@ pub mod job;
 pub fn main() -> ExitCode {
     // Before arguments and runtime: the guard must be small, quick to start and alone in its process.
     job::become_guard_if_asked();
+    job::remember_ignored_signals();
     ExitCode::SUCCESS
 }
