@@ -4,6 +4,33 @@
 //! on, also when this process is killed, stopped or starved. **Not covered**: descendants that
 //! leave the group (`setsid`), and programs that run as another user and may not be signalled.
 //!
+//! How `tenure run` uses it:
+//!
+//! ```no_run
+//! # use tenure_cli::job;
+//! # async fn example(tenure: tenure::Tenure) -> Result<u8, Box<dyn std::error::Error>> {
+//! let program = job::resolve_program("backup.sh".as_ref())?; // before the lock: 126, 127
+//! let mut signals = job::Signals::install()?; // `signals.next()` while waiting, too
+//! let guard = tenure.lock("nightly").acquire().await?;
+//! let reporter = job::StderrReporter { lock: "nightly".to_owned(), quiet: false };
+//! let plan = job::JobPlan::new(program, "backup.sh");
+//! let end = job::run(plan, &mut signals, job::follow(guard.standing()), &reporter).await;
+//! guard.release().await.ok(); // the job and its group are gone
+//! let code = match end.outcome {
+//!     job::Outcome::Ended(status) => {
+//!         if let job::Status::Signalled(2 | 3) = status {
+//!             // flush output, then: job::die_of(signal), so that shell loops stop
+//!         }
+//!         status.exit_code()
+//!     }
+//!     job::Outcome::Lost { .. } => 79,
+//!     job::Outcome::HoldAtMost(_) => 124,
+//!     job::Outcome::Unguarded(_) => 70,
+//!     job::Outcome::NotStarted(error) => error.exit_code(),
+//! };
+//! # Ok(code) }
+//! ```
+//!
 //! `supervisor` decides, without doing anything; `supervise` and `reactions` do it; `guard` is the
 //! process that does the last of it, the KILL, when nobody else can.
 
@@ -23,7 +50,7 @@ mod supervisor;
 mod terminal;
 
 pub use boottime::Boottime;
-pub use lease::{Lease, LeaseStatus, LossCause};
+pub use lease::{Lease, LeaseStatus, LossCause, follow};
 pub use notice::{Notice, Reaction, Reporter, StderrReporter};
 pub use path::{ProgramError, ProgramErrorKind, resolve_program};
 pub use plan::{JobEnd, JobPlan, OnLost, Orphans, Outcome, SpawnError, Status};
