@@ -1,6 +1,84 @@
 //! Distributed locks: many processes on many machines agree who may use a named resource, now.
+//!
+//! ```
+//! # async fn example() -> Result<(), tenure::Error> {
+//! use std::time::Duration;
+//!
+//! let tenure = tenure::connect("memory:").await?; // or sqlite:locks.db, redis://localhost, …
+//! let guard = tenure
+//!     .lock("nightly-report")
+//!     .ttl(Duration::from_secs(30)) // renewed for as long as the guard lives
+//!     .wait(Duration::from_secs(10))
+//!     .acquire()
+//!     .await?;
+//! println!("pass {} along with every write", guard.fence());
+//! guard.ensure()?; // still mine?
+//! guard.release().await?;
+//! # Ok(()) }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! # Which one do I need?
+//!
+//! | I want … | use |
+//! |---|---|
+//! | one at a time | [`Tenure::lock`] |
+//! | to skip if somebody else is at it | [`Lock::try_acquire`] |
+//! | work that stops when the lock is lost | [`Lock::run`] |
+//! | many readers or one writer | [`Tenure::rwlock`] |
+//! | at most N at a time | [`Tenure::semaphore`] |
+//! | several locks at once without deadlock | [`Tenure::all`] |
+//! | to enter my own lock again | [`Tenure::owner`] |
+//! | all of this without async | [`blocking`] |
+//!
+//! # What is not guaranteed
+//!
+//! A lock with a lease cannot stop a process that was paused past the end of its lease. [`Guard`]
+//! says what it can do about it and what only the protected resource can, with the [`Fence`].
+//! What each store promises, and what breaks it, is in [`stores`].
 
+mod acquire;
+mod all;
+pub mod blocking;
+mod client;
 pub mod clock;
+mod connect;
+mod gate;
+mod guard;
+mod hold;
+mod identity;
+mod keeper;
+mod link;
+mod lock;
+mod mailbox;
+mod owner;
+mod random;
+mod standing;
 pub mod stores;
 
+pub use acquire::{Blocked, Silence, WaitReport};
+pub use all::{All, AllGuard};
+pub use client::Tenure;
+pub use clock::Clock;
+pub use connect::connect;
+pub use guard::Guard;
+pub use lock::{Attempt, Lock, RwLock};
+pub use owner::Owner;
+pub use standing::{Loss, Standing};
 pub use tenure_core as core;
+pub use tenure_core::{
+    Contention, Error, ErrorKind, Fence, Finding, ForcedRelease, Guarantees, HolderView, Kind,
+    Lease, Listing, LockName, Mode, Moment, OwnerId, Party, Retry, Severity, Snapshot, Store,
+    Timestamp, Ttl, WaiterView,
+};
+
+/// What is promised about threads, checked by the compiler.
+fn _bounds() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Tenure>();
+    shared::<Guard>();
+    shared::<Lock>();
+    shared::<Owner>();
+    shared::<AllGuard>();
+    shared::<Error>();
+}

@@ -1,0 +1,93 @@
+//! [`Attempt`]: one try to get a hold, which leaves nothing behind if it is given up.
+
+use std::sync::Arc;
+
+use tenure_core::{Error, Fence, Moment, OwnerId, Validity};
+
+use super::{Anchor, Hold, NewHold, Wanted};
+use crate::client::Client;
+use crate::keeper::Errand;
+use crate::mailbox::Slot;
+use crate::random;
+
+/// Exists before the first byte is sent, so that dropping the future that owns it at *any* await
+/// cancels whatever the store may have done for it.
+pub(super) struct Attempt {
+    pub(super) client: Arc<Client>,
+    pub(super) wanted: Wanted,
+    pub(super) owner: OwnerId,
+    pub(super) slot: Arc<Slot>,
+    /// The send time and store time of the last reply, which anchors a pushed grant.
+    pub(super) anchor: Option<Anchor>,
+    leftovers: Leftovers,
+}
+
+/// Whether the store may know of this attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leftovers {
+    None,
+    Possible,
+}
+
+impl Attempt {
+    pub(super) fn new(client: &Arc<Client>, wanted: &Wanted) -> Result<Self, Error> {
+        let owner = random::owner_id()?;
+        Ok(Self {
+            client: client.clone(),
+            wanted: wanted.clone(),
+            owner,
+            slot: client.mailbox.open(owner),
+            anchor: None,
+            leftovers: Leftovers::None,
+        })
+    }
+
+    /// A request is about to be sent.
+    pub(super) fn sent(&mut self) {
+        self.leftovers = Leftovers::Possible;
+    }
+
+    /// The store has said that it keeps nothing of this attempt.
+    pub(super) fn settled(&mut self) {
+        self.leftovers = Leftovers::None;
+    }
+
+    /// Turns a grant into a hold that is kept; `None` if it is worth nothing any more.
+    pub(super) fn hold(
+        &mut self,
+        fence: Fence,
+        validity: Validity,
+        sent: Option<Moment>,
+    ) -> Result<Option<Arc<Hold>>, Error> {
+        let now = self.client.link.now();
+        if validity.until <= now {
+            return Ok(None);
+        }
+        let wanted = &self.wanted;
+        let hold = Arc::new(Hold::new(NewHold {
+            name: wanted.name.clone(),
+            owner: self.owner,
+            fence,
+            mode: wanted.mode,
+            ttl: wanted.ttl,
+            validity,
+            renewing: wanted.renewing,
+            limit: wanted.hold_at_most.map(|limit| now.plus(limit)),
+        }));
+        self.client.keeper.keep(hold.clone(), sent)?;
+        self.leftovers = Leftovers::None;
+        Ok(Some(hold))
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.client.mailbox.close(self.owner);
+        if self.leftovers == Leftovers::Possible {
+            let Wanted { name, ttl, .. } = &self.wanted;
+            self.client
+                .keeper
+                .run(Errand::cancel(name.clone(), self.owner, *ttl));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The conversation that ends in a hold: ask, queue, wait for the push, ask again now and then.
+
+mod attempt;
+mod progress;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{
+    Acquire, Action, Error, ErrorKind, Fence, LockName, Mode, Outcome, Party, PushedValidity,
+    Renew, Retry, Ttl, Validity, Waiting,
+};
+use tokio::sync::watch;
+
+use crate::client::Client;
+use crate::hold::{Hold, NewHold, Renewing};
+use crate::link::{Anchor, out_of_place};
+use crate::mailbox::Letter;
+use crate::random;
+
+use attempt::Attempt;
+pub use progress::{Blocked, Silence, WaitReport};
+
+/// How long the store keeps our place without a sign of life; a third of it is the heartbeat.
+pub(crate) const ALIVE_FOR: Duration = Duration::from_secs(15);
+/// A foreign holder will not tell us of its release, so it is looked at this often.
+const FOREIGN_POLL: Duration = Duration::from_millis(300);
+/// The first and the longest pause between tries to reach a store that cannot be asked.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) name: LockName,
+    pub(crate) mode: Mode,
+    pub(crate) ttl: Ttl,
+    pub(crate) renewing: Renewing,
+    pub(crate) hold_at_most: Option<Duration>,
+    /// The hold outlives this process.
+    pub(crate) detached: bool,
+    pub(crate) party: Party,
+    pub(crate) report: Option<watch::Sender<WaitReport>>,
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Forever,
+    For(Duration),
+}
+
+/// What one question to the store led to.
+enum Turnout {
+    Held(Arc<Hold>),
+    Blocked(Blocked),
+}
+
+/// Asks once and never waits for others.
+///
+/// # Cancel safety
+/// Dropping the future leaves neither hold nor queue place behind: [`Attempt`] cancels.
+pub(crate) async fn try_once(
+    client: &Arc<Client>,
+    wanted: &Wanted,
+) -> Result<Result<Arc<Hold>, Blocked>, Error> {
+    let mut attempt = Attempt::new(client, wanted)?;
+    loop {
+        match ask(&mut attempt, Waiting::No).await? {
+            Some(Turnout::Held(hold)) => return Ok(Ok(hold)),
+            Some(Turnout::Blocked(blocked)) => {
+                attempt.settled();
+                return Ok(Err(blocked));
+            }
+            None => {}
+        }
+    }
+}
+
+/// Waits for the lock for as long as `wait` says, whatever the store does meanwhile.
+///
+/// # Cancel safety
+/// Dropping the future leaves neither hold nor queue place behind: [`Attempt`] cancels.
+pub(crate) async fn wait_for(
+    client: &Arc<Client>,
+    wanted: &Wanted,
+    wait: Wait,
+) -> Result<Arc<Hold>, Error> {
+    let report = wanted.report.clone().unwrap_or_default();
+    let conversation = converse(client, wanted, &report);
+    match wait {
+        Wait::Forever => conversation.await,
+        Wait::For(limit) => {
+            let deadline = client.link.now().plus(limit);
+            tokio::select! {
+                biased;
+                result = conversation => result,
+                () = client.link.clock().sleep_until(deadline) => {
+                    Err(report.borrow().ran_out(&wanted.name, limit))
+                }
+            }
+        }
+    }
+}
+
+async fn converse(
+    client: &Arc<Client>,
+    wanted: &Wanted,
+    report: &watch::Sender<WaitReport>,
+) -> Result<Arc<Hold>, Error> {
+    let _turn = client.gates.enter(&wanted.name).await;
+    let mut attempt = Attempt::new(client, wanted)?;
+    let waiting = Waiting::Queue {
+        inbox: client.inbox.clone(),
+        alive_for: ALIVE_FOR,
+    };
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let blocked = match ask(&mut attempt, waiting.clone()).await {
+            Ok(Some(Turnout::Held(hold))) => return Ok(hold),
+            Ok(Some(Turnout::Blocked(blocked))) => blocked,
+            Ok(None) => continue,
+            Err(error) if error.retry() == Retry::Later => {
+                report.send_modify(|report| report.store_failed(error, client.link.now()));
+                client.link.clock().sleep(random::jittered(pause)).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        pause = FIRST_PAUSE;
+        let ask_again = ask_again_after(&blocked);
+        report.send_modify(|report| report.store_answered(blocked));
+        let clock = client.link.clock();
+        let letter = tokio::select! {
+            biased;
+            letter = attempt.slot.letter() => letter,
+            () = clock.sleep(ask_again) => Letter::AskAgain,
+        };
+        if let Some(hold) = pushed(&mut attempt, letter)? {
+            return Ok(hold);
+        }
+    }
+}
+
+/// When to ask again if nothing is pushed: as a sign of life, at the holder's expiry if we are next,
+/// and often if the holder is not one of ours.
+fn ask_again_after(blocked: &Blocked) -> Duration {
+    let mut after = random::jittered(ALIVE_FOR / 3);
+    if blocked.contention.is_foreign() {
+        after = after.min(FOREIGN_POLL);
+    }
+    if blocked.ahead == Some(0)
+        && let Some(expiry) = blocked.contention.next_expiry
+    {
+        // A little later, so that the store agrees that it has expired.
+        after = after.min(expiry.since(blocked.now) + Duration::from_millis(5));
+    }
+    after
+}
+
+/// Asks the store once. `None`: ask again.
+async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Option<Turnout>, Error> {
+    let link = attempt.client.link.clone();
+    let wanted = attempt.wanted.clone();
+    let anchor = (!wanted.detached).then(|| attempt.client.inbox.clone());
+    let request = Acquire {
+        owner: attempt.owner,
+        mode: wanted.mode,
+        ttl: wanted.ttl,
+        party: wanted.party.clone(),
+        waiting,
+        anchor,
+        not_after: link.not_after(),
+    };
+    attempt.sent();
+    let answer = link.ask(&wanted.name, Action::Acquire(request)).await?;
+    attempt.anchor = Some((answer.sent, answer.now));
+    match answer.outcome {
+        Outcome::Granted(grant) => {
+            let validity = Validity::of_reply(answer.sent, answer.now, grant.expiry);
+            let sent = Some(answer.sent);
+            if let Some(hold) = attempt.hold(grant.fence, validity, sent)? {
+                return Ok(Some(Turnout::Held(hold)));
+            }
+            // The reply took so long that the grant is worth nothing any more: prolong it first.
+            let hold = prolong(attempt, grant.fence).await?;
+            Ok(hold.map(Turnout::Held))
+        }
+        Outcome::Queued { ahead, contention } => Ok(Some(Turnout::Blocked(Blocked {
+            now: answer.now,
+            ahead: Some(ahead),
+            contention,
+        }))),
+        Outcome::Busy(contention) => Ok(Some(Turnout::Blocked(Blocked {
+            now: answer.now,
+            ahead: None,
+            contention,
+        }))),
+        Outcome::TooLate => Ok(None),
+        Outcome::Conflict { in_force } => Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "the name {:?} is in use as {in_force}, and {} was asked for: use another name, or \
+                 the same kind and capacity everywhere",
+                wanted.name.as_str(),
+                wanted.mode.kind(),
+            ),
+        )),
+        other => Err(out_of_place("acquire", &other)),
+    }
+}
+
+/// Makes a hold of what was pushed, if it can be relied upon; else we ask again.
+fn pushed(attempt: &mut Attempt, letter: Letter) -> Result<Option<Arc<Hold>>, Error> {
+    let (Letter::Grant(grant, received), Some(anchor)) = (letter, attempt.anchor) else {
+        return Ok(None);
+    };
+    match Validity::of_push(anchor, received, grant.now, grant.expiry) {
+        PushedValidity::Trusted(validity) => attempt.hold(grant.fence, validity, None),
+        PushedValidity::ConfirmFirst => Ok(None),
+    }
+}
+
+async fn prolong(attempt: &mut Attempt, fence: Fence) -> Result<Option<Arc<Hold>>, Error> {
+    let link = attempt.client.link.clone();
+    let renew = Renew {
+        owner: attempt.owner,
+        fence,
+        ttl: attempt.wanted.ttl,
+        detach: false,
+    };
+    let name = attempt.wanted.name.clone();
+    let answer = link.ask(&name, Action::Renew(renew)).await?;
+    match answer.outcome {
+        Outcome::Renewed { expiry } => {
+            let validity = Validity::of_reply(answer.sent, answer.now, expiry);
+            attempt.hold(fence, validity, Some(answer.sent))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,98 @@
+//! What somebody who waits can be told: [`Blocked`] and [`WaitReport`].
+
+use std::time::Duration;
+
+use tenure_core::{Contention, Error, ErrorKind, HolderView, LockName, Moment, Timestamp};
+
+/// Who was in the way when the store was last asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The store's clock when it answered.
+    pub now: Timestamp,
+    /// How many wait before us in the store's queue; `None` if we do not queue.
+    pub ahead: Option<u32>,
+    /// Who holds it, and how many wait.
+    pub contention: Contention,
+}
+
+impl Blocked {
+    /// For how long `holder` had held the lock when the store answered.
+    #[must_use]
+    pub fn held_for(&self, holder: &HolderView) -> Option<Duration> {
+        holder.since.map(|since| self.now.since(since))
+    }
+
+    /// When the lease of `holder` ends unless it is renewed, counted from the store's answer.
+    #[must_use]
+    pub fn expires_in(&self, holder: &HolderView) -> Option<Duration> {
+        holder.expiry.map(|expiry| expiry.since(self.now))
+    }
+}
+
+/// How a wait is going. The default is a wait that has not heard from the store yet.
+#[derive(Debug, Default)]
+pub struct WaitReport {
+    /// The last answer of the store, if it has answered yet.
+    pub blocked: Option<Blocked>,
+    /// Set while the store cannot be asked: since when, and the last error.
+    pub silence: Option<Silence>,
+}
+
+/// A store that cannot be asked.
+#[derive(Debug)]
+pub struct Silence {
+    /// Since when.
+    pub since: Moment,
+    /// Why, the last time.
+    pub error: Error,
+}
+
+impl WaitReport {
+    pub(super) fn store_answered(&mut self, blocked: Blocked) {
+        *self = Self {
+            blocked: Some(blocked),
+            silence: None,
+        };
+    }
+
+    pub(super) fn store_failed(&mut self, error: Error, now: Moment) {
+        let since = self.silence.as_ref().map_or(now, |silence| silence.since);
+        self.silence = Some(Silence { since, error });
+    }
+
+    /// The error for a wait of `limit` that ran out: "busy" only if the store said so.
+    pub(super) fn ran_out(&self, name: &LockName, limit: Duration) -> Error {
+        match (&self.silence, &self.blocked) {
+            (None, Some(blocked)) => busy(name, limit, blocked),
+            (Some(silence), _) => Error::new(
+                ErrorKind::Unavailable,
+                format!(
+                    "gave up waiting for the lock {name:?} after {limit:?} because the store cannot \
+                     be asked: {}",
+                    silence.error
+                ),
+            ),
+            (None, None) => Error::new(
+                ErrorKind::Unavailable,
+                format!(
+                    "gave up waiting for the lock {name:?} after {limit:?} before the store \
+                     answered (others of this process may be waiting for it, too)"
+                ),
+            ),
+        }
+    }
+}
+
+fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error {
+    let mut error = Error::new(
+        ErrorKind::Busy,
+        format!("the lock {name:?} is busy; waited {limit:?}"),
+    );
+    if let Some(holder) = blocked.contention.holders.first() {
+        error = error.with("held by", &holder.party);
+        if let Some(held_for) = blocked.held_for(holder) {
+            error = error.with("for", format_args!("{held_for:.0?}"));
+        }
+    }
+    error
+}

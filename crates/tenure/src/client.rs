@@ -1,0 +1,288 @@
+//! [`Tenure`]: the client. Hands out locks, looks at them, and ends what is to be ended.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tenure_core::{
+    Action, Error, ErrorKind, Finding, ForceRelease, Guarantees, Inbox, Lease, Listing, LockName,
+    Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Store, Timestamp, Ttl,
+    Validity,
+};
+
+use crate::all::All;
+use crate::clock::Clock;
+use crate::gate::Gates;
+use crate::hold::Hold;
+use crate::identity;
+use crate::keeper::Keeper;
+use crate::link::{CALL_LIMIT, Link, out_of_place};
+use crate::lock::{Lock, RwLock};
+use crate::mailbox::Mailbox;
+use crate::owner::Owner;
+use crate::random;
+use crate::standing::Loss;
+
+/// A client of one store. Cheap to clone; all clones are the same client.
+///
+/// It lives on the tokio runtime that it was made on: its keeper, which renews leases, runs there.
+/// When the last clone and the last guard are gone, what is still held is given back in the
+/// background and the keeper ends.
+#[derive(Clone)]
+pub struct Tenure {
+    client: Arc<Client>,
+}
+
+/// What all clones and guards share.
+pub(crate) struct Client {
+    pub(crate) link: Arc<Link>,
+    pub(crate) keeper: Keeper,
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) inbox: Inbox,
+    pub(crate) gates: Gates,
+    pub(crate) holds: Holds,
+    pub(crate) party: Party,
+}
+
+impl Tenure {
+    /// A client of `store` whose leases are judged by `clock`. Most callers want
+    /// [`connect`](crate::connect) instead.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] outside a tokio runtime; whatever the store answers to
+    /// [`Store::listen`].
+    pub async fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|cause| {
+            Error::new(ErrorKind::Configuration, "tenure needs a tokio runtime").because(cause)
+        })?;
+        let mailbox = Arc::new(Mailbox::new(clock.clone()));
+        let inbox = random::inbox()?;
+        let listener: Weak<Mailbox> = Arc::downgrade(&mailbox);
+        store.listen(&inbox, listener).await?;
+        let link = Arc::new(Link::new(store, clock));
+        let client = Client {
+            keeper: Keeper::start(&runtime, link.clone()),
+            link,
+            mailbox,
+            inbox,
+            gates: Gates::default(),
+            holds: Holds::default(),
+            party: identity::this_process(),
+        };
+        Ok(Self {
+            client: Arc::new(client),
+        })
+    }
+
+    /// A mutex.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), tenure::Error> {
+    /// let tenure = tenure::connect("memory:").await?;
+    /// let guard = tenure.lock("nightly-report").acquire().await?;
+    /// println!("writing with fence {}", guard.fence());
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn lock(&self, name: impl Into<String>) -> Lock {
+        Lock::new(self.client.clone(), name.into(), Ok(Mode::Exclusive))
+    }
+
+    /// A read/write lock. A name that is only ever written is a mutex: both are the same kind.
+    pub fn rwlock(&self, name: impl Into<String>) -> RwLock {
+        RwLock::new(self.client.clone(), name.into())
+    }
+
+    /// A semaphore: one of `capacity` permits, or several with [`Lock::permits`]. Everybody must
+    /// name the same capacity.
+    pub fn semaphore(&self, name: impl Into<String>, capacity: u32) -> Lock {
+        Lock::new(self.client.clone(), name.into(), Mode::permits(1, capacity))
+    }
+
+    /// Several mutexes at once, all or nothing, taken in sorted order so that two callers with the
+    /// same names cannot block each other for ever.
+    pub fn all<N: Into<String>>(&self, names: impl IntoIterator<Item = N>) -> All {
+        All::new(self.clone(), names.into_iter().map(Into::into).collect())
+    }
+
+    /// An owner that may enter its own locks again. By default two tasks exclude each other even in
+    /// one process; those that share an owner do not.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        Owner::new(self.client.clone())
+    }
+
+    /// Gives back everything that this client holds; its guards are not valid any more from the
+    /// first poll on. Answers how many holds it ended.
+    ///
+    /// # Errors
+    /// The first error of the store; what could not be told to it is tried again in the background.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves some of them released; their guards release the rest when dropped.
+    pub async fn release_all(&self) -> Result<usize, Error> {
+        let now = self.client.link.now();
+        let mut holds = self.client.holds.all();
+        holds.retain(|hold| hold.valid_until().is_some() && hold.give_up(now).is_ok());
+        let batch: Vec<Request> = holds.iter().map(|hold| release(hold)).collect();
+        let mut released = 0;
+        let mut failure = None;
+        for part in batch.chunks(100) {
+            for answer in self.client.link.ask_all(part, CALL_LIMIT).await {
+                match answer {
+                    Ok(_) => released += 1,
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+        }
+        failure.map_or(Ok(released), Err)
+    }
+
+    /// What can be seen of one lock.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for a bad name, and whatever keeps the store from answering.
+    pub async fn inspect(&self, name: &str) -> Result<(Timestamp, Snapshot), Error> {
+        let answer = self
+            .client
+            .link
+            .ask(&LockName::new(name)?, Action::Inspect)
+            .await?;
+        match answer.outcome {
+            Outcome::State(snapshot) => Ok((answer.now, snapshot)),
+            other => Err(out_of_place("inspect", &other)),
+        }
+    }
+
+    /// All locks whose name begins with `prefix` and that somebody holds or waits for, sorted.
+    ///
+    /// # Errors
+    /// Whatever keeps the store from answering.
+    pub async fn list(&self, prefix: &str) -> Result<Listing, Error> {
+        self.client.link.store().list(prefix).await
+    }
+
+    /// Prolongs a hold by its lease, from any process. Answers how long it is valid at least.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if there is no such hold.
+    pub async fn renew_lease(&self, name: &str, lease: Lease, ttl: Ttl) -> Result<Duration, Error> {
+        let name = LockName::new(name)?;
+        let renew = Renew {
+            owner: lease.owner,
+            fence: lease.fence,
+            ttl,
+            detach: false,
+        };
+        let answer = self.client.link.ask(&name, Action::Renew(renew)).await?;
+        match answer.outcome {
+            Outcome::Renewed { expiry } => {
+                let validity = Validity::of_reply(answer.sent, answer.now, expiry);
+                Ok(validity.remaining(self.client.link.now()))
+            }
+            Outcome::NotHeld { forced } => Err(Loss::not_held(forced).error(&name)),
+            other => Err(out_of_place("renew", &other)),
+        }
+    }
+
+    /// Ends a hold by its lease, from any process.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if there is no such hold: it has ended or was released before.
+    pub async fn release_lease(&self, name: &str, lease: Lease) -> Result<(), Error> {
+        let name = LockName::new(name)?;
+        let release = Release {
+            owner: lease.owner,
+            fence: lease.fence,
+        };
+        self.end(&name, Action::Release(release)).await
+    }
+
+    /// Ends somebody else's hold, for a reason that its holder is told.
+    ///
+    /// The old holder is **not** stopped by this. A well-behaved one notices at its next renewal;
+    /// until then its writes are refused only where the fence is checked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if there is no such hold (any more).
+    pub async fn force_release(&self, name: &str, lease: Lease, reason: &str) -> Result<(), Error> {
+        let name = LockName::new(name)?;
+        let force = ForceRelease {
+            owner: lease.owner,
+            fence: lease.fence,
+            by: self.client.party.clone(),
+            reason: reason.to_owned(),
+        };
+        self.end(&name, Action::ForceRelease(force)).await
+    }
+
+    /// What the store promises, and what breaks it.
+    #[must_use]
+    pub fn guarantees(&self) -> Guarantees {
+        self.client.link.store().guarantees()
+    }
+
+    /// Looks at the store as a worried operator would.
+    ///
+    /// # Errors
+    /// Whatever keeps the store from answering.
+    pub async fn diagnose(&self) -> Result<Vec<Finding>, Error> {
+        self.client.link.store().diagnose().await
+    }
+
+    /// The clock by which this client judges its leases.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        self.client.link.clock()
+    }
+
+    async fn end(&self, name: &LockName, action: Action) -> Result<(), Error> {
+        let word = action.word();
+        match self.client.link.ask(name, action).await?.outcome {
+            Outcome::Released => Ok(()),
+            Outcome::NotHeld { forced } => Err(Loss::not_held(forced).error(name)),
+            other => Err(out_of_place(word, &other)),
+        }
+    }
+}
+
+fn release(hold: &Hold) -> Request {
+    Action::Release(Release {
+        owner: hold.owner,
+        fence: hold.fence,
+    })
+    .on(hold.name.clone())
+}
+
+impl fmt::Debug for Tenure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tenure")
+            .field("store", &self.guarantees().store)
+            .field("inbox", &self.client.inbox)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What this client holds, for `release_all`.
+#[derive(Default)]
+pub(crate) struct Holds(Mutex<HashMap<OwnerId, Weak<Hold>>>);
+
+impl Holds {
+    pub(crate) fn add(&self, hold: &Arc<Hold>) {
+        self.map().insert(hold.owner, Arc::downgrade(hold));
+    }
+
+    pub(crate) fn remove(&self, owner: OwnerId) {
+        self.map().remove(&owner);
+    }
+
+    fn all(&self) -> Vec<Arc<Hold>> {
+        self.map().values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Weak<Hold>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,90 @@
+//! [`connect`]: from a URL to a client.
+
+use std::sync::Arc;
+
+use tenure_core::{Error, ErrorKind, Store};
+
+use crate::client::Tenure;
+use crate::clock::{Clock, SystemClock};
+use crate::stores::memory::MemoryStore;
+
+/// Connects to the store that `url` names.
+///
+/// | URL | store | feature |
+/// |---|---|---|
+/// | `memory:` or `memory:NAME` | this process | always there |
+/// | `sqlite:PATH` | a file, for processes of one machine | `sqlite` |
+/// | `redis://HOST[:PORT][/DB]`, `rediss://…`, `redis+unix://…` | one Redis server | `redis` |
+///
+/// # Errors
+/// [`ErrorKind::Configuration`] for a URL that makes no sense, with a suggestion where there is one;
+/// [`ErrorKind::Unsupported`] for a store that this build leaves out; whatever keeps the store from
+/// being reached. No error ever contains the URL's password.
+///
+/// ```
+/// # async fn example() -> Result<(), tenure::Error> {
+/// let tenure = tenure::connect("memory:").await?;
+/// # Ok(()) }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub async fn connect(url: &str) -> Result<Tenure, Error> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start()?);
+    let store = open(url, &clock).await?;
+    Tenure::new(store, clock).await
+}
+
+/// The schemes that a URL may begin with.
+const SCHEMES: [&str; 6] = ["memory", "sqlite", "redis", "rediss", "redis+unix", "unix"];
+
+async fn open(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    match scheme {
+        "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(clock.clone()))),
+        "memory" => Ok(MemoryStore::shared(rest, clock.clone())),
+        "sqlite" => open_sqlite(url, clock).await,
+        "redis" | "rediss" | "redis+unix" | "unix" => open_redis(url, clock).await,
+        _ => Err(unknown(scheme)),
+    }
+}
+
+async fn open_sqlite(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    Err(left_out("sqlite"))
+}
+
+async fn open_redis(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    Err(left_out("redis"))
+}
+
+fn left_out(feature: &str) -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        format!("this build has no {feature} store: build it with the feature {feature:?}"),
+    )
+}
+
+fn unknown(scheme: &str) -> Error {
+    // What stands before the first colon is shown only if it can be a scheme: it might be a secret.
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    if scheme.is_empty() || scheme.len() > 30 || !scheme.chars().all(plain) {
+        return Error::new(
+            ErrorKind::Configuration,
+            format!("a store URL begins with one of: {}", known()),
+        );
+    }
+    let nearest = SCHEMES
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(known, scheme), known))
+        .min()
+        .filter(|(distance, _)| *distance <= 2);
+    let hint = nearest
+        .map(|(_, known)| format!(", did you mean {known}?"))
+        .unwrap_or_default();
+    Error::new(
+        ErrorKind::Configuration,
+        format!("unknown store {scheme:?}{hint} (known: {})", known()),
+    )
+}
+
+fn known() -> String {
+    SCHEMES.map(|scheme| format!("{scheme}:")).join(" ")
+}

@@ -1,0 +1,355 @@
+//! [`Guard`]: a held lock.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::{
+    Action, Convert, Error, ErrorKind, Fence, Lease, LockName, Mode, Moment, Outcome, Release,
+    Renew, Retry, Ttl, Validity,
+};
+use tokio::sync::watch;
+
+use crate::client::Client;
+use crate::hold::Hold;
+use crate::keeper::Errand;
+use crate::link::out_of_place;
+use crate::random;
+use crate::standing::{Loss, Standing};
+
+/// A held lock, renewed in the background until it is released, dropped or lost.
+///
+/// # What is not guaranteed
+/// A guard cannot stop your code. If this process is paused past the end of its lease, somebody else
+/// may hold the lock when it wakes up. Ask [`ensure`](Self::ensure) before each important step, and
+/// hand [`fence`](Self::fence) to the resource so that it can refuse what comes too late.
+///
+/// Dropping a guard releases in the background, as well as it can: errors are not seen, and if the
+/// runtime is gone the lease simply ends after its ttl. [`release`](Self::release) tells the truth.
+#[must_use = "the lock is released when the guard is dropped"]
+#[clippy::has_significant_drop]
+pub struct Guard {
+    /// Shared by the guards of one re-entered hold; the last one releases.
+    shared: Arc<Shared>,
+}
+
+/// One hold and the duty to give it back.
+pub(crate) struct Shared {
+    pub(crate) hold: Arc<Hold>,
+    client: Arc<Client>,
+    /// The store need not be told any more.
+    given_back: bool,
+}
+
+impl Guard {
+    pub(crate) fn new(client: &Arc<Client>, hold: Arc<Hold>) -> Self {
+        client.holds.add(&hold);
+        let shared = Shared {
+            hold,
+            client: client.clone(),
+            given_back: false,
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The name of the lock.
+    #[must_use]
+    pub fn name(&self) -> &LockName {
+        &self.hold().name
+    }
+
+    /// The fencing token: pass it along with every write to the protected resource.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.hold().fence
+    }
+
+    /// In which way it is held.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.hold().mode()
+    }
+
+    /// Owner and fence, with which another process can renew or release this hold.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        self.hold().lease()
+    }
+
+    /// How long the hold can still be relied upon if no renewal succeeds; zero once it is over.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.hold().remaining(self.shared.client.link.now())
+    }
+
+    /// Until when it can be relied upon if no renewal succeeds; `None` once it is over.
+    #[must_use]
+    pub fn valid_until(&self) -> Option<Moment> {
+        self.hold().valid_until()
+    }
+
+    /// Whether it can be relied upon right now. Reads the clock: the first call after a pause
+    /// already tells the truth.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// Like [`is_valid`](Self::is_valid), for use with `?`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] that says why.
+    pub fn ensure(&self) -> Result<(), Error> {
+        if self.is_valid() {
+            return Ok(());
+        }
+        let loss = self.hold().loss();
+        Err(loss.map_or_else(|| self.released(), |loss| loss.error(self.name())))
+    }
+
+    /// Waits until the hold is lost, and says why. Never returns if it is released instead.
+    ///
+    /// Needs neither network nor keeper: it has its own timer on a clock that counts suspend.
+    ///
+    /// # Cancel safety
+    /// Cancel safe; may be called again.
+    pub async fn lost(&self) -> Loss {
+        let mut standing = self.hold().standing();
+        loop {
+            if let Standing::Lost(loss) = &*standing.borrow_and_update() {
+                return loss.clone();
+            }
+            let Some(until) = self.hold().valid_until() else {
+                std::future::pending::<()>().await;
+                continue;
+            };
+            tokio::select! {
+                _ = standing.changed() => {}
+                () = self.shared.client.link.clock().sleep_until(until) => {
+                    let _ = self.remaining();
+                }
+            }
+        }
+    }
+
+    /// How the hold stands, as a channel that tells of every change.
+    ///
+    /// The channel is as fresh as the keeper; for a decision that matters ask
+    /// [`ensure`](Self::ensure), which reads the clock.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.hold().standing()
+    }
+
+    /// Prolongs the lease to `ttl` from now and uses that ttl for later renewals. Never shortens.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if the hold is over; [`ErrorKind::Unavailable`] if the store cannot be
+    /// asked (the hold stands as before).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the lease may or may not have been prolonged.
+    pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        let ttl = Ttl::new(ttl)?;
+        self.ensure()?;
+        self.renew(ttl, false).await?;
+        self.hold().set_ttl(ttl);
+        Ok(())
+    }
+
+    /// Turns an exclusive hold into a shared one: same fence, and readers who wait next get in.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if the hold is over; [`ErrorKind::Conflict`] for permits;
+    /// [`ErrorKind::Unavailable`] if the store cannot be asked (repeat it).
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the mode may or may not have changed at the store, and a repetition is harmless.
+    pub async fn downgrade(&self) -> Result<(), Error> {
+        self.ensure()?;
+        let hold = self.hold();
+        let convert = Convert {
+            owner: hold.owner,
+            fence: hold.fence,
+        };
+        let answer = self
+            .shared
+            .client
+            .link
+            .ask(&hold.name, Action::Convert(convert))
+            .await?;
+        match answer.outcome {
+            Outcome::Converted { .. } => {
+                hold.set_mode(Mode::Shared);
+                Ok(())
+            }
+            Outcome::NotHeld { forced } => Err(self.lose(Loss::not_held(forced))),
+            Outcome::Conflict { in_force } => Err(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "only a write lock can be downgraded, and {:?} is {in_force}",
+                    hold.name
+                ),
+            )),
+            other => Err(out_of_place("convert", &other)),
+        }
+    }
+
+    /// Gives the lock back, and tells whether that is what happened.
+    ///
+    /// From the first poll on, the hold counts as over. If it was re-entered, only the last guard
+    /// gives it back.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if it was over before: others may have held the lock meanwhile.
+    /// [`ErrorKind::Unavailable`] if the store could not be told before the lease ended by itself.
+    ///
+    /// # Cancel safety
+    /// Dropping the future goes on releasing in the background.
+    pub async fn release(self) -> Result<(), Error> {
+        match Arc::into_inner(self.shared) {
+            Some(shared) => shared.release().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves the lease in the store for exactly another `rest` and forgets about it: nobody renews
+    /// or releases it, and it outlives this process.
+    ///
+    /// # Errors
+    /// As [`extend`](Self::extend); then the hold is released in the background.
+    ///
+    /// # Cancel safety
+    /// Dropping the future releases in the background.
+    pub async fn leave_for(self, rest: Duration) -> Result<Lease, Error> {
+        let ttl = Ttl::new(rest.max(Ttl::MIN.duration()))?;
+        self.ensure()?;
+        self.renew(ttl, true).await?;
+        Ok(self.into_lease())
+    }
+
+    /// Forgets the hold without releasing it: from now on nobody renews it, and whoever has the
+    /// returned lease can.
+    #[must_use = "without the lease nobody can release the lock before its ttl has passed"]
+    pub fn into_lease(self) -> Lease {
+        let lease = self.lease();
+        let now = self.shared.client.link.now();
+        if let Some(mut shared) = Arc::into_inner(self.shared) {
+            // Ends it here (the keeper lets go of it); the store is not told.
+            let _ = shared.hold.give_up(now);
+            shared.given_back = true;
+        }
+        lease
+    }
+
+    async fn renew(&self, ttl: Ttl, detach: bool) -> Result<(), Error> {
+        let hold = self.hold();
+        let link = &self.shared.client.link;
+        let renew = Renew {
+            owner: hold.owner,
+            fence: hold.fence,
+            ttl,
+            detach,
+        };
+        let answer = link.ask(&hold.name, Action::Renew(renew)).await?;
+        match answer.outcome {
+            Outcome::Renewed { expiry } => {
+                let validity = Validity::of_reply(answer.sent, answer.now, expiry);
+                hold.confirm(validity, link.now());
+                self.ensure()
+            }
+            Outcome::NotHeld { forced } => Err(self.lose(Loss::not_held(forced))),
+            other => Err(out_of_place("renew", &other)),
+        }
+    }
+
+    fn lose(&self, loss: Loss) -> Error {
+        let error = loss.error(self.name());
+        self.hold().lose(loss);
+        error
+    }
+
+    fn released(&self) -> Error {
+        let name = self.name();
+        Error::new(
+            ErrorKind::Lost,
+            format!("the lock {name:?} was released (release_all)"),
+        )
+    }
+
+    fn hold(&self) -> &Hold {
+        &self.shared.hold
+    }
+}
+
+impl Shared {
+    async fn release(mut self) -> Result<(), Error> {
+        let link = self.client.link.clone();
+        let hold = self.hold.clone();
+        let end = hold.valid_until();
+        if let Err(loss) = hold.give_up(link.now()) {
+            // What may be left at the store is cleaned up in the background.
+            return Err(loss.error(&hold.name));
+        }
+        let mut unsure = false;
+        loop {
+            let release = Release {
+                owner: hold.owner,
+                fence: hold.fence,
+            };
+            let error = match link.ask(&hold.name, Action::Release(release)).await {
+                Ok(answer) => {
+                    self.given_back = true;
+                    return match answer.outcome {
+                        Outcome::Released => Ok(()),
+                        // An earlier try, whose reply we missed, has done it.
+                        Outcome::NotHeld { forced: None } if unsure => Ok(()),
+                        Outcome::NotHeld { forced } => {
+                            Err(Loss::not_held(forced).error(&hold.name))
+                        }
+                        other => Err(out_of_place("release", &other)),
+                    };
+                }
+                Err(error) => error,
+            };
+            unsure = true;
+            let worth_a_try = end.is_some_and(|end| link.now() < end);
+            if error.retry() == Retry::Never || !worth_a_try {
+                return Err(error.with("note", "the lease ends by itself after its ttl"));
+            }
+            link.clock()
+                .sleep(random::jittered(Duration::from_millis(100)))
+                .await;
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.client.holds.remove(self.hold.owner);
+        if !self.given_back {
+            let _ = self.hold.give_up(self.client.link.now());
+            self.client.keeper.run(Errand::release(&self.hold));
+        }
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("name", self.name())
+            .field("fence", &self.fence())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! [`Link`]: how the client asks its store. Takes the time before each request is sent, bounds every
+//! call, and remembers the store's clock.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_core::{Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Store, Timestamp};
+
+use crate::clock::{Clock, bounded};
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    /// When a request was sent, and what the store's clock then said: the newest such pair.
+    anchor: Mutex<Option<Anchor>>,
+}
+
+pub(crate) type Anchor = (Moment, Timestamp);
+
+/// A reply together with the moment before its request was sent.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) sent: Moment,
+    pub(crate) now: Timestamp,
+    pub(crate) outcome: Outcome,
+}
+
+/// How long one call may take before its outcome counts as unknown.
+pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(2);
+
+impl Link {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            clock,
+            anchor: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(crate) async fn ask(&self, name: &LockName, action: Action) -> Result<Answer, Error> {
+        let batch = [action.on(name.clone())];
+        let mut answers = self.ask_all(&batch, CALL_LIMIT).await;
+        answers.pop().unwrap_or_else(|| Err(wrong_count(1, 0)))
+    }
+
+    /// Asks a batch; always answers one result per request.
+    pub(crate) async fn ask_all(
+        &self,
+        batch: &[Request],
+        limit: Duration,
+    ) -> Vec<Result<Answer, Error>> {
+        let sent = self.clock.now();
+        let replies = match bounded(&*self.clock, limit, self.store.apply(batch)).await {
+            Some(replies) if replies.len() == batch.len() => replies,
+            Some(replies) => {
+                let count = replies.len();
+                return batch
+                    .iter()
+                    .map(|_| Err(wrong_count(batch.len(), count)))
+                    .collect();
+            }
+            None => return batch.iter().map(|_| Err(no_answer(limit))).collect(),
+        };
+        let answers: Vec<_> = replies
+            .into_iter()
+            .map(|reply| {
+                reply.map(|reply| Answer {
+                    sent,
+                    now: reply.now,
+                    outcome: reply.outcome,
+                })
+            })
+            .collect();
+        if let Some(answer) = answers.iter().flatten().next() {
+            self.remember((sent, answer.now));
+        }
+        answers
+    }
+
+    /// The latest that the store's clock can show when a request sent now is carried out within the
+    /// limit of a call; `None` before the first reply.
+    pub(crate) fn not_after(&self) -> Option<Timestamp> {
+        let (sent, then) = (*self.anchor.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let elapsed = self.clock.now().since(sent);
+        Some(then.plus(elapsed + elapsed / 1000 + CALL_LIMIT))
+    }
+
+    fn remember(&self, (sent, now): Anchor) {
+        let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
+        if anchor.is_none_or(|(known, _)| known <= sent) {
+            *anchor = Some((sent, now));
+        }
+    }
+}
+
+fn no_answer(limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        format!("the store did not answer within {limit:?}; whether it acted is unknown"),
+    )
+}
+
+fn wrong_count(asked: usize, answered: usize) -> Error {
+    Error::new(
+        ErrorKind::Protocol,
+        format!("the store answered {answered} of {asked} requests: a bug in the store"),
+    )
+}
+
+/// An answer that does not belong to the request.
+pub(crate) fn out_of_place(action: &str, outcome: &Outcome) -> Error {
+    Error::new(
+        ErrorKind::Protocol,
+        format!("the store answered {action} with {outcome:?}"),
+    )
+}

@@ -1,0 +1,106 @@
+//! [`Mailbox`]: receives what the store pushes and hands it to the attempt that waits for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tenure_core::{Listener, Moment, OwnerId, Push, PushedGrant};
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    clock: Arc<dyn Clock>,
+    slots: Mutex<HashMap<OwnerId, Arc<Slot>>>,
+}
+
+/// Where one attempt finds what was pushed to it.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    letter: Mutex<Option<Letter>>,
+    arrived: Notify,
+}
+
+/// What arrived.
+#[derive(Clone, Debug)]
+pub(crate) enum Letter {
+    /// A grant, and when it was received.
+    Grant(PushedGrant, Moment),
+    /// Something may have been missed: ask again.
+    AskAgain,
+}
+
+impl Mailbox {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            slots: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn open(&self, owner: OwnerId) -> Arc<Slot> {
+        let slot = Arc::new(Slot::default());
+        self.slots().insert(owner, slot.clone());
+        slot
+    }
+
+    pub(crate) fn close(&self, owner: OwnerId) {
+        self.slots().remove(&owner);
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<OwnerId, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Mailbox {
+    fn pushed(&self, push: Push) {
+        match push {
+            Push::Granted(grant) => {
+                let slot = self.slots().get(&grant.owner).cloned();
+                // Nobody waits for it any more: its cancellation is already on its way.
+                let Some(slot) = slot else { return };
+                slot.put(Letter::Grant(grant, self.clock.now()));
+            }
+            Push::Missed => {
+                let slots: Vec<_> = self.slots().values().cloned().collect();
+                slots.iter().for_each(|slot| slot.put(Letter::AskAgain));
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Waits for a letter.
+    ///
+    /// # Cancel safety
+    /// A letter that arrived stays for the next call.
+    pub(crate) async fn letter(&self) -> Letter {
+        loop {
+            if let Some(letter) = self.take() {
+                return letter;
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    fn take(&self) -> Option<Letter> {
+        self.letter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn put(&self, letter: Letter) {
+        let mut current = self.letter.lock().unwrap_or_else(PoisonError::into_inner);
+        // A grant is worth more than the advice to ask again.
+        if !matches!(
+            (&*current, &letter),
+            (Some(Letter::Grant(..)), Letter::AskAgain)
+        ) {
+            *current = Some(letter);
+        }
+        drop(current);
+        self.arrived.notify_one();
+    }
+}
