@@ -140,6 +140,16 @@ impl Tenure {
         failure.map_or(Ok(released), Err)
     }
 
+    /// Waits until everything that is being given back in the background (dropped guards, given-up
+    /// attempts) has been given back. Call it before the process exits, with a bound of your own:
+    /// a store that is down keeps it waiting until the leases have ended by themselves.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn settle(&self) {
+        self.client.keeper.settle().await;
+    }
+
     /// What can be seen of one lock.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{Action, BoxFuture, Error, ErrorKind, Moment, Outcome, Renew, Request, Validity};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::bounded;
 use crate::hold::{Hold, Renewing};
@@ -33,6 +33,7 @@ pub(crate) struct Keeper {
 enum Order {
     Keep { hold: Arc<Hold>, first: Moment },
     Run(Box<Errand>),
+    Settle(oneshot::Sender<()>),
 }
 
 /// Holds renewed in one call: more would keep the store's other clients waiting.
@@ -66,6 +67,18 @@ impl Keeper {
     pub(crate) fn run(&self, errand: Errand) -> bool {
         self.orders.send(Order::Run(Box::new(errand))).is_ok()
     }
+
+    /// Waits until all errands given so far are done, or no longer matter.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the errands go on.
+    pub(crate) async fn settle(&self) {
+        let (done, all_done) = oneshot::channel();
+        if self.orders.send(Order::Settle(done)).is_ok() {
+            // An error means that the keeper has ended, and its errands with it.
+            let _ = all_done.await;
+        }
+    }
 }
 
 fn closed() -> Error {
@@ -80,6 +93,8 @@ struct Work {
     schedule: Schedule,
     renewals: FuturesUnordered<BoxFuture<'static, Renewed>>,
     errands: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// Who wants to know when there are no errands left.
+    settling: Vec<oneshot::Sender<()>>,
 }
 
 /// The end of one renewal call.
@@ -95,6 +110,7 @@ impl Work {
             schedule: Schedule::default(),
             renewals: FuturesUnordered::new(),
             errands: FuturesUnordered::new(),
+            settling: Vec::new(),
         }
     }
 
@@ -106,6 +122,7 @@ impl Work {
                 order = orders.recv() => match order {
                     Some(Order::Keep { hold, first }) => self.take_on(hold, first),
                     Some(Order::Run(errand)) => self.errands.push(errand.run(self.link.clone())),
+                    Some(Order::Settle(done)) => self.settling.push(done),
                     None => break,
                 },
                 Some(renewed) = self.renewals.next() => self.settle(renewed),
@@ -113,6 +130,10 @@ impl Work {
                 () = wait(&*clock, wake) => {}
             }
             self.renew_due();
+            if self.errands.is_empty() {
+                // Whoever stopped waiting need not be told.
+                self.settling.drain(..).for_each(|done| drop(done.send(())));
+            }
         }
         // Nobody holds anything any more; what is left are errands.
         let errands = std::mem::take(&mut self.errands).collect::<()>();
