@@ -132,7 +132,9 @@ impl Work {
             self.renew_due();
             if self.errands.is_empty() {
                 // Whoever stopped waiting need not be told.
-                self.settling.drain(..).for_each(|done| drop(done.send(())));
+                for done in self.settling.drain(..) {
+                    let _ = done.send(());
+                }
             }
         }
         // Nobody holds anything any more; what is left are errands.
