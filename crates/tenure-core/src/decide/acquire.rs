@@ -7,11 +7,10 @@ use super::inspect::contention;
 use crate::{Acquire, Grant, LockState, Outcome, Waiter, Waiting};
 
 pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<'_>) -> Outcome {
-    if let Some(holder) = state.holder(request.owner) {
-        return Outcome::Granted(Grant {
-            fence: holder.fence,
-            expiry: holder.expiry,
-        });
+    if let Some(grant) = grant_of(state, request) {
+        // Others' holds may have ended at this step, so this one, too, serves the queue.
+        step.admit(state, None);
+        return Outcome::Granted(grant);
     }
     if request.not_after.is_some_and(|limit| limit < step.now) {
         step.admit(state, None);
@@ -23,11 +22,8 @@ pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<
     }
     join(state, request, step);
     let front = step.admit(state, Some(request.owner));
-    if let Some(holder) = state.holder(request.owner) {
-        return Outcome::Granted(Grant {
-            fence: holder.fence,
-            expiry: holder.expiry,
-        });
+    if let Some(grant) = grant_of(state, request) {
+        return Outcome::Granted(grant);
     }
     match state.position(request.owner) {
         Some(ahead) => Outcome::Queued {
@@ -39,6 +35,14 @@ pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<
         }
         None => Outcome::Busy(contention(state)),
     }
+}
+
+/// The grant that the asking owner has already.
+fn grant_of(state: &LockState, request: &Acquire) -> Option<Grant> {
+    state.holder(request.owner).map(|holder| Grant {
+        fence: holder.fence,
+        expiry: holder.expiry,
+    })
 }
 
 /// Takes or keeps the place in the queue; a request that does not wait gives its place up.

@@ -27,16 +27,20 @@ pub(super) struct Admission {
 }
 
 impl Step<'_> {
-    /// Forgets holds that have expired or whose process is dead, and waiters that fell silent.
+    /// Forgets holds that have expired, waiters that fell silent, and both where the process is
+    /// dead: a grant for a dead waiter would hold everybody up, and nobody would be told.
     pub(super) fn expire(&self, state: &mut LockState) {
-        state.holders.retain(|holder| self.holds(holder));
-        state.queue.retain(|waiter| waiter.alive_until > self.now);
-    }
-
-    /// Whether `holder` still holds at this step.
-    pub(super) fn holds(&self, holder: &Holder) -> bool {
-        let alive = |anchor| self.liveness.alive(anchor);
-        holder.expiry > self.now && holder.anchor.as_ref().is_none_or(alive)
+        let alive = |anchor: &Option<Inbox>| {
+            let anchor = anchor.as_ref();
+            anchor.is_none_or(|anchor| self.liveness.alive(anchor))
+        };
+        let now = self.now;
+        state
+            .holders
+            .retain(|holder| holder.expiry > now && alive(&holder.anchor));
+        state
+            .queue
+            .retain(|waiter| waiter.alive_until > now && alive(&waiter.anchor));
     }
 
     /// Lets in waiters from the head of the queue, while they fit.

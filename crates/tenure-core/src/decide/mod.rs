@@ -13,10 +13,11 @@ use crate::{Action, Fence, Inbox, LockState, Outcome, OwnerId, Timestamp};
 
 /// Decides one action on one name.
 ///
-/// Every step first forgets what has ended (`expire`), lets in whoever can get in (`admit`), then
-/// does what was asked and lets in again. Every step may be repeated at the same `now`: the second
-/// time changes nothing and answers the same, except that what *removes* something (release, cancel,
-/// force-release) answers the second time that nothing is left.
+/// Every step first forgets what has ended (`expire`), then does what was asked, and lets in whoever
+/// can get in (`admit`); only [`Inspect`](Action::Inspect) changes nothing at all. Every step may be
+/// repeated at the same `now`: the second time changes nothing and answers the same, except that
+/// what *removes* something (release, cancel, force-release) answers the second time that nothing is
+/// left.
 ///
 /// `liveness` is what the store can see of the processes behind inboxes; [`Everyone`] if nothing.
 ///
@@ -98,8 +99,9 @@ pub trait Liveness {
     /// passed over but keeps its place.
     fn reachable(&self, inbox: &Inbox) -> bool;
 
-    /// Whether the process behind `anchor` may still be alive. A hold that is tied to a dead
-    /// process ends at once.
+    /// Whether the process behind `anchor` may still be alive. A hold or place that is tied to a
+    /// dead process ends at once. Death is final, and whoever asks is alive: never say otherwise of
+    /// the anchor in the [`Acquire`](crate::Acquire) that is being decided.
     fn alive(&self, anchor: &Inbox) -> bool;
 }
 
