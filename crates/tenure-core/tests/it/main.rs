@@ -1,0 +1,15 @@
+//! What the pure core promises: one readable specification per decision, and properties that hold
+//! after every step of any trace.
+
+mod acquire;
+mod admit;
+mod answers;
+mod cancel;
+mod convert;
+mod inspect;
+mod machine;
+mod release;
+mod renew;
+mod rules;
+mod support;
+mod trace;
