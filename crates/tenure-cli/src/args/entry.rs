@@ -1,0 +1,195 @@
+//! From the process's arguments to [`Cli`]: usage errors, suggestions and the short help.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ColorChoice, CommandFactory, FromArgMatches};
+
+use super::{Cli, Color};
+use crate::exit::Exit;
+use crate::output::secret::redact_text;
+
+/// What `tenure` alone prints: enough for the first minute.
+pub struct ShortHelp;
+
+impl ShortHelp {
+    /// Five commands and one example.
+    pub const TEXT: &str = "\
+tenure runs a command while holding a lock, so that it never runs twice at once.
+
+  tenure run nightly-report -- ./report.sh
+
+Commands:
+  run       run a command while holding a lock
+  ls        list locks: who holds them, who waits
+  show      show one lock
+  acquire   take a lock that outlives this process, for scripts
+  doctor    examine the store
+
+All commands: tenure --help      One of them: tenure run --help";
+}
+
+/// The whole grammar, for completions and the manual.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Parses the arguments. `Err` holds a text that is to be printed, where, and the exit code.
+///
+/// # Errors
+/// Usage errors, and also `--help` and `--version`, which end the process as well.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Answer> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let color = color_choice(&arguments);
+    let mut command = command().color(color);
+    let matches = command
+        .try_get_matches_from_mut(arguments)
+        .map_err(Answer::from)?;
+    Cli::from_arg_matches(&matches).map_err(|error| Answer::from(error.format(&mut command)))
+}
+
+/// Something to print instead of doing anything.
+#[derive(Debug)]
+pub struct Answer {
+    /// With colour codes.
+    pub text: String,
+    /// Whether it was asked for, and so belongs on stdout.
+    pub asked_for: bool,
+    /// How to end.
+    pub exit: Exit,
+}
+
+impl From<clap::Error> for Answer {
+    fn from(mut error: clap::Error) -> Self {
+        let asked_for = matches!(
+            error.kind(),
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+        );
+        if error.kind() == ErrorKind::InvalidSubcommand {
+            suggest_command(&mut error);
+        }
+        let text = redact_text(error.render().ansi().to_string().trim_end());
+        Self {
+            text,
+            asked_for,
+            exit: if asked_for {
+                Exit::Success
+            } else {
+                Exit::Usage
+            },
+        }
+    }
+}
+
+// clap compares by Jaro similarity, which does not see that `rnu` is a slip of the finger.
+fn suggest_command(error: &mut clap::Error) {
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    let nearest = command()
+        .get_subcommands()
+        .map(|known| {
+            (
+                strsim::damerau_levenshtein(typed, known.get_name()),
+                known.get_name().to_owned(),
+            )
+        })
+        .filter(|(distance, _)| *distance <= 2)
+        .min();
+    if let Some((_, name)) = nearest {
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(vec![name]),
+        );
+    }
+}
+
+// Needed before parsing, because usage errors are coloured too.
+fn color_choice(arguments: &[OsString]) -> ColorChoice {
+    let texts: Vec<&str> = arguments
+        .iter()
+        .filter_map(|argument| argument.to_str())
+        .collect();
+    let after = |flag: &str| {
+        texts
+            .windows(2)
+            .find(|pair| pair[0] == flag)
+            .map(|pair| pair[1])
+    };
+    let joined = texts.iter().find_map(|text| text.strip_prefix("--color="));
+    match joined.or_else(|| after("--color")) {
+        Some("always") => ColorChoice::Always,
+        Some("never") => ColorChoice::Never,
+        _ => ColorChoice::Auto,
+    }
+}
+
+impl From<Color> for anstream::ColorChoice {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Command;
+
+    fn parsed(line: &[&str]) -> Result<Cli, Answer> {
+        parse(line.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_command_starts_at_the_first_word_that_is_no_option() {
+        let Ok(Cli {
+            command: Command::Run(run),
+            ..
+        }) = parsed(&[
+            "tenure", "run", "x", "--ttl", "5s", "./job.sh", "--flag", "--ttl", "9",
+        ])
+        else {
+            panic!("it must parse")
+        };
+        assert_eq!(run.command, ["./job.sh", "--flag", "--ttl", "9"]);
+        assert_eq!(run.ttl.as_secs(), 5);
+    }
+
+    #[test]
+    fn everything_after_two_dashes_is_the_command() {
+        let Ok(Cli {
+            command: Command::Run(run),
+            common,
+        }) = parsed(&["tenure", "run", "x", "--", "-q", "--store", "y"])
+        else {
+            panic!("it must parse")
+        };
+        assert_eq!(run.command, ["-q", "--store", "y"]);
+        assert!(!common.quiet);
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_gets_a_suggestion() {
+        let answer = parsed(&["tenure", "rnu"]).expect_err("no such command");
+        assert_eq!(answer.exit, Exit::Usage);
+        assert!(answer.text.contains("run"), "{}", answer.text);
+    }
+
+    #[test]
+    fn a_usage_error_never_shows_a_password() {
+        let answer =
+            parsed(&["tenure", "ls", "a", "redis://:hunter22@cache"]).expect_err("too many words");
+        assert!(!answer.text.contains("hunter22"), "{}", answer.text);
+    }
+}

@@ -1,0 +1,121 @@
+//! What was typed: the grammar of the command line and nothing about its meaning.
+
+pub mod duration;
+mod entry;
+mod inspect;
+mod lease;
+mod run;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use self::entry::{ShortHelp, command, parse};
+pub use self::inspect::{DoctorArgs, LsArgs, ShowArgs};
+pub use self::lease::{
+    AcquireArgs, CheckArgs, ForceReleaseArgs, LeaseArgs, ReleaseArgs, RenewArgs,
+};
+pub use self::run::{IfBusy, JsonTarget, LockArgs, OnLost, Orphans, RunArgs};
+
+/// Run a command while holding a distributed lock.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tenure",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options of every command.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Options that every command has.
+#[derive(Clone, Debug, Args)]
+pub struct CommonArgs {
+    /// Where the locks live: sqlite:PATH, redis://HOST[:PORT][/DB], rediss://…, memory:
+    ///
+    /// Without it: $TENURE_STORE, then `store = "…"` in ./tenure.toml, in
+    /// $XDG_CONFIG_HOME/tenure/config.toml or in /etc/tenure/config.toml, then a SQLite file in your
+    /// state folder, which is shared by the processes of this machine only.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Common options"
+    )]
+    pub store: Option<String>,
+    /// Say nothing but errors
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Common options"
+    )]
+    pub quiet: bool,
+    /// Say what is being done
+    #[arg(short, long, global = true, help_heading = "Common options")]
+    pub verbose: bool,
+    /// Colours on stderr and in tables
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        help_heading = "Common options"
+    )]
+    pub color: Color,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command while holding a lock
+    #[command(long_about = run::ABOUT)]
+    Run(Box<RunArgs>),
+    /// List locks: who holds them, who waits
+    Ls(LsArgs),
+    /// Show one lock
+    Show(ShowArgs),
+    /// Take a lock that outlives this process, for scripts
+    #[command(long_about = lease::ACQUIRE)]
+    Acquire(AcquireArgs),
+    /// Extend a lease that `acquire` gave
+    Renew(RenewArgs),
+    /// Give back a lease that `acquire` gave
+    Release(ReleaseArgs),
+    /// Ask whether a lease is still ours
+    #[command(long_about = lease::CHECK)]
+    Check(CheckArgs),
+    /// Take a lock away from its holder
+    #[command(long_about = lease::FORCE_RELEASE)]
+    ForceRelease(ForceReleaseArgs),
+    /// Examine the store: can it be reached, what does it promise, what is set up wrongly
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man {
+        /// Of this command only, `run` for example
+        #[arg(value_name = "COMMAND")]
+        page: Option<String>,
+    },
+}

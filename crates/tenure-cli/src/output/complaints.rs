@@ -1,0 +1,131 @@
+//! The library's errors and outcomes as [`Failure`]s: the one place that maps kinds to codes.
+
+use std::error::Error as _;
+
+use tenure::Blocked;
+use tenure::core::{Error, ErrorKind, ForcedRelease, LockName};
+
+use super::codes::Code;
+use super::failure::Failure;
+use super::human;
+use super::view::holder_sentence;
+use crate::store_choice::{Origin, StoreChoice};
+
+/// An error of the library, with the store's origin and without its password.
+pub fn of_error(error: &Error, choice: &StoreChoice) -> Failure {
+    let code = code_of(error.kind());
+    let mut failure = match code {
+        Code::Unreachable => {
+            let url = &choice.url;
+            Failure::new(code, format!("cannot reach {url}")).fact("because", error.message())
+        }
+        _ => Failure::new(code, error.message()),
+    };
+    for (label, text) in error.context() {
+        failure = failure.fact(label, text);
+    }
+    if let Some(cause) = error.source() {
+        failure = failure.fact("cause", cause.to_string());
+    }
+    if matches!(code, Code::Usage | Code::OtherKind | Code::Lost) {
+        return failure.without(&choice.url.secrets());
+    }
+    failure = choice.blame(failure);
+    match code {
+        Code::Unreachable | Code::StoreTrouble => {
+            failure.help(format!("tenure doctor{}", store_option(choice)))
+        }
+        _ => failure,
+    }
+}
+
+/// Somebody else holds the lock.
+pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure {
+    let mut failure = Failure::new(Code::Busy, format!("{:?} is busy", name.as_str()));
+    let contention = &blocked.contention;
+    for holder in &contention.holders {
+        failure = failure.fact("held by", holder_sentence(holder, blocked.now));
+    }
+    let shown = u32::try_from(contention.holders.len()).unwrap_or(u32::MAX);
+    if contention.holder_count > shown {
+        let more = (contention.holder_count - shown) as usize;
+        failure = failure.fact("", human::count(more, "other"));
+    }
+    // Who had queued up (and gives up now) does not count itself.
+    let waiting = contention
+        .waiter_count
+        .saturating_sub(u32::from(blocked.ahead.is_some()));
+    if waiting > 0 {
+        failure = failure.fact("waiting", human::count(waiting as usize, "other"));
+    }
+    let (word, option) = (shell_word(name.as_str()), store_option(choice));
+    let mut help = format!("wait for it: --wait 10m · see it: tenure show {word}{option}");
+    if let Some(owner) = contention.holders.first().and_then(|holder| holder.owner) {
+        let id = owner.short();
+        help += &format!(" · stuck? tenure force-release {word} --lease {id}{option}");
+    }
+    failure.help(help)
+}
+
+/// The lease is not ours any more.
+pub fn lost(name: &LockName, forced: Option<&ForcedRelease>) -> Failure {
+    let failure = Failure::new(
+        Code::Lost,
+        format!("the lease of {:?} is lost", name.as_str()),
+    );
+    match forced {
+        Some(forced) => failure.fact(
+            "because",
+            format!("released by {}: {}", forced.by, forced.reason),
+        ),
+        None => failure.fact(
+            "because",
+            "it has expired, was released already, or never was",
+        ),
+    }
+}
+
+fn code_of(kind: ErrorKind) -> Code {
+    match kind {
+        ErrorKind::InvalidInput => Code::Usage,
+        ErrorKind::Configuration => Code::StoreUrl,
+        ErrorKind::Unavailable => Code::Unreachable,
+        ErrorKind::Unauthorized | ErrorKind::Forbidden => Code::AccessRefused,
+        ErrorKind::Conflict => Code::OtherKind,
+        ErrorKind::Busy => Code::Busy,
+        ErrorKind::Lost => Code::Lost,
+        ErrorKind::Closed => Code::Bug,
+        // Refused, unsupported, senseless answers, and what later versions of the library add.
+        _ => Code::StoreTrouble,
+    }
+}
+
+// So that the commands we suggest ask the same store.
+fn store_option(choice: &StoreChoice) -> String {
+    match choice.origin {
+        Origin::Flag if !choice.url.has_password() => {
+            format!(" --store {}", shell_word(&choice.url.to_string()))
+        }
+        _ => String::new(),
+    }
+}
+
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) && !text.starts_with('-') {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggested_commands_survive_the_shell() {
+        assert_eq!(shell_word("app/x:1"), "app/x:1");
+        assert_eq!(shell_word("it's mine"), r"'it'\''s mine'");
+        assert_eq!(shell_word("$(rm)"), "'$(rm)'");
+    }
+}

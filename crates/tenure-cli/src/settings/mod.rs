@@ -1,0 +1,19 @@
+//! What the arguments mean: checked, with defaults filled in, before anything is touched.
+
+pub mod environment;
+pub mod lease;
+pub mod lock;
+pub mod run;
+
+use tenure::core::LockName;
+
+use crate::output::codes::Code;
+use crate::output::failure::{Failure, Result};
+
+/// Checks a lock name.
+///
+/// # Errors
+/// Says which rule is broken.
+pub fn lock_name(text: &str) -> Result<LockName> {
+    LockName::new(text).map_err(|error| Failure::new(Code::Usage, error.message()))
+}

@@ -1,0 +1,140 @@
+//! What `tenure run` was asked to do: times that fit together, a command that exists.
+
+use std::time::Duration;
+
+use crate::args::{IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
+use crate::exit::Exit;
+use crate::output::codes::Code;
+use crate::output::failure::{Failure, Result};
+use crate::output::human;
+use crate::program::Program;
+
+use super::lock::LockSettings;
+
+/// A run, checked.
+#[derive(Debug)]
+pub struct RunSettings {
+    /// The lock.
+    pub lock: LockSettings,
+    /// The command.
+    pub program: Program,
+    /// Length of the lease.
+    pub ttl: Duration,
+    /// From TERM to KILL.
+    pub grace: Duration,
+    /// What to do when the lock is busy.
+    pub if_busy: IfBusy,
+    /// What to do when the lease is lost.
+    pub on_lost: OnLost,
+    /// Minimal time to keep the lock.
+    pub hold_at_least: Option<Duration>,
+    /// Maximal time for the command.
+    pub hold_at_most: Option<Duration>,
+    /// Keep the command in our process group.
+    pub foreground: bool,
+    /// What to do with processes that the command left.
+    pub orphans: Orphans,
+    /// Run under a parent's lock.
+    pub inherit: bool,
+    /// Leave `TENURE_STORE` in the command's environment.
+    pub pass_store: bool,
+    /// The exit code for busy.
+    pub exit_busy: Exit,
+    /// The exit code for a lost lease.
+    pub exit_lost: Exit,
+    /// Where events go.
+    pub json: Option<JsonTarget>,
+    /// Draw a live line on a terminal.
+    pub progress: bool,
+}
+
+impl RunSettings {
+    /// What was typed, checked; finds the command, so that a typo costs nobody a wait.
+    ///
+    /// # Errors
+    /// 64 if something does not make sense, 126 or 127 if there is no such command.
+    pub fn new(args: RunArgs) -> Result<Self> {
+        let lock = LockSettings::new(&args.name, &args.lock)?;
+        let grace = grace(args.ttl, args.grace)?;
+        if args.hold_at_most == Some(Duration::ZERO) {
+            return Err(Failure::new(
+                Code::Usage,
+                "--hold-at-most is zero: nothing could run",
+            ));
+        }
+        let program = match args.shell {
+            Some(string) => Program::shell(string),
+            None => Program::find(&args.command)?,
+        };
+        Ok(Self {
+            lock,
+            program,
+            ttl: args.ttl,
+            grace,
+            if_busy: args.if_busy,
+            on_lost: args.on_lost,
+            hold_at_least: args.hold_at_least,
+            hold_at_most: args.hold_at_most,
+            foreground: args.foreground,
+            orphans: args.orphans,
+            inherit: args.inherit,
+            pass_store: args.pass_store,
+            exit_busy: args.exit_busy.map_or(Exit::Busy, Exit::Code),
+            exit_lost: args.exit_lost.map_or(Exit::Lost, Exit::Code),
+            json: args.json,
+            progress: !args.no_progress,
+        })
+    }
+
+    /// What a person should know about an unusually long lease.
+    pub fn long_ttl_remark(&self) -> Option<String> {
+        (self.ttl > Duration::from_secs(600)).then(|| {
+            format!(
+                "a crash would block others for up to {}; leases renew by themselves, 30s is enough",
+                human::duration(self.ttl)
+            )
+        })
+    }
+}
+
+// The command must have time to end between the first missed renewal and the end of the lease.
+fn grace(ttl: Duration, asked: Option<Duration>) -> Result<Duration> {
+    let grace = asked.unwrap_or_else(|| Duration::from_secs(10).min(ttl / 3));
+    let margin = (ttl / 100).max(Duration::from_millis(50));
+    if grace + margin < ttl - ttl / 3 {
+        return Ok(grace);
+    }
+    let (grace_text, ttl_text) = (human::duration(grace), human::duration(ttl));
+    let enough = grace.saturating_mul(3).as_secs_f64().ceil();
+    let enough = Duration::try_from_secs_f64(enough).unwrap_or(Duration::MAX);
+    Err(Failure::new(
+        Code::Usage,
+        format!("--grace {grace_text} does not fit in a lease of {ttl_text}"),
+    )
+    .help(format!(
+        "use --ttl {}, or a shorter --grace",
+        human::duration(enough)
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn grace_is_ten_seconds_but_at_most_a_third_of_the_lease() {
+        assert_eq!(grace(SECOND * 30, None).expect("fits"), SECOND * 10);
+        assert_eq!(grace(SECOND * 6, None).expect("fits"), SECOND * 2);
+        assert_eq!(grace(SECOND * 600, None).expect("fits"), SECOND * 10);
+    }
+
+    #[test]
+    fn a_grace_that_does_not_fit_names_a_ttl_that_does() {
+        let failure = grace(SECOND * 30, Some(SECOND * 25)).expect_err("too long");
+        assert_eq!(failure.what(), "--grace 25s does not fit in a lease of 30s");
+        assert!(failure.facts()[0].1.contains("--ttl 1m15s"));
+        assert!(grace(SECOND * 75, Some(SECOND * 25)).is_ok());
+    }
+}
