@@ -2,15 +2,85 @@
 //!
 //! Not an interface to build on: it exists so that the binary stays thin and tests can drive
 //! single parts. Programs use the crate `tenure`.
+//!
+//! A command line goes through `args` (what was typed), `settings` (what it means) and one file of
+//! `commands`; whatever is said on the way is said through `output`.
 
 use std::process::ExitCode;
 
+pub mod args;
+pub mod commands;
+pub mod config;
+pub mod exit;
 pub mod job;
+pub mod output;
+pub mod program;
+pub mod session;
+pub mod settings;
+pub mod store_choice;
+pub mod taking;
+
+use args::{Cli, ShortHelp};
+use exit::Exit;
+use output::Output;
 
 /// Runs the command line and returns its exit code.
 pub fn main() -> ExitCode {
     // Before arguments and runtime: the guard must be small, quick to start and alone in its process.
     job::become_guard_if_asked();
     job::remember_ignored_signals();
-    ExitCode::SUCCESS
+    report_bugs();
+    let exit = std::panic::catch_unwind(start).unwrap_or(Exit::Bug);
+    exit.into()
+}
+
+fn start() -> Exit {
+    let output = Output::new(false, false);
+    if std::env::args_os().len() < 2 {
+        return match output.print(ShortHelp::TEXT) {
+            Ok(()) => Exit::Success,
+            Err(failure) => failure.exit,
+        };
+    }
+    match args::parse(std::env::args_os()) {
+        Ok(cli) => execute(cli),
+        Err(answer) if answer.asked_for => {
+            let _ = output.print(&answer.text);
+            answer.exit
+        }
+        Err(answer) => {
+            output.say(&answer.text);
+            answer.exit
+        }
+    }
+}
+
+fn execute(cli: Cli) -> Exit {
+    anstream::ColorChoice::write_global(cli.common.color.into());
+    let output = Output::new(cli.common.quiet, cli.common.verbose);
+    match commands::execute(cli, output) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit
+        }
+    }
+}
+
+fn report_bugs() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic
+            .location()
+            .map_or_else(String::new, |place| format!(" at {place}"));
+        let what = panic.payload_as_str().unwrap_or("unknown");
+        let version = env!("CARGO_PKG_VERSION");
+        Output::new(false, false).failure(
+            &output::failure::Failure::new(
+                output::codes::Code::Bug,
+                format!("a bug in tenure: {what}"),
+            )
+            .fact("where", format!("tenure {version}{place}"))
+            .help("please report it with this text"),
+        );
+    }));
 }

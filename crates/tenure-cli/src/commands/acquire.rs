@@ -1,0 +1,53 @@
+//! `tenure acquire NAME --ttl DURATION`.
+
+use serde_json::json;
+use tenure::core::Ttl;
+
+use super::interrupted;
+use crate::args::AcquireArgs;
+use crate::exit::Exit;
+use crate::job::Signals;
+use crate::output::Output;
+use crate::output::codes::Code;
+use crate::output::events::Events;
+use crate::output::failure::{Failure, Result};
+use crate::output::view::milliseconds;
+use crate::session::{Session, Tie};
+use crate::settings::lock::LockSettings;
+use crate::store_choice::StoreChoice;
+use crate::taking::{Taken, Taking};
+
+/// Takes a lock and leaves it in the store.
+pub async fn execute(args: AcquireArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
+    let lock = LockSettings::new(&args.name, &args.lock)?;
+    let ttl = Ttl::new(args.ttl).map_err(|error| Failure::new(Code::Usage, error.message()))?;
+    let mut signals = Signals::install()
+        .map_err(|error| Failure::new(Code::System, format!("cannot catch signals: {error}")))?;
+    let session = Session::open(choice).await?;
+    let taking = Taking {
+        session: &session,
+        lock: &lock,
+        ttl,
+        tie: Tie::Outlives,
+        output,
+        progress: !args.no_progress,
+        events: &Events::default(),
+    };
+    let guard = match taking.take(&mut signals).await? {
+        Taken::Held(guard) => guard,
+        Taken::Interrupted(arrived) => return Ok(interrupted(arrived)),
+    };
+    let left = guard.remaining();
+    let lease = guard.into_lease();
+    if args.json {
+        output.print_json(&json!({
+            "lease": lease.to_string(),
+            "fence": lease.fence.to_string(),
+            "ttl_ms": ttl.as_millis(),
+            "expires_in_ms": milliseconds(left),
+        }))?;
+    } else {
+        output.print(&lease.to_string())?;
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,93 @@
+//! `tenure doctor`: can the store be reached, what does it promise, what is set up wrongly?
+
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+use tenure::core::{Finding, Guarantees, Holds, Severity};
+
+use crate::args::DoctorArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::output::failure::Result;
+use crate::session::Session;
+use crate::store_choice::StoreChoice;
+
+/// The exit code when a promise does not hold.
+const UNFIT: Exit = Exit::Code(1);
+
+/// Examines the store.
+pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
+    let session = Session::open(choice).await?;
+    let round_trip = session.round_trip().await?;
+    let findings = session.diagnose().await?;
+    let fit = findings
+        .iter()
+        .all(|finding| finding.severity != Severity::Danger);
+    if args.json {
+        output.print_json(&json!({
+            "store": session.choice().url.to_string(),
+            "from": session.choice().origin.to_string(),
+            "round_trip_us": u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
+            "fit": fit,
+            "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        let choice = session.choice();
+        let mut lines = vec![
+            format!("store       {}", choice.url),
+            format!("from        {}", choice.origin),
+            format!("round trip  {:.2} ms", round_trip.as_secs_f64() * 1_000.0),
+            String::new(),
+        ];
+        lines.extend(findings.iter().map(finding_line));
+        lines.push(String::new());
+        lines.extend(promise_lines(&session.guarantees()));
+        output.print(&lines.join("\n"))?;
+    }
+    Ok(if fit { Exit::Success } else { UNFIT })
+}
+
+fn finding_json(finding: &Finding) -> serde_json::Value {
+    json!({
+        "severity": word(finding.severity),
+        "subject": finding.subject,
+        "detail": finding.detail,
+    })
+}
+
+fn finding_line(finding: &Finding) -> String {
+    let color = match finding.severity {
+        Severity::Fine => AnsiColor::Green,
+        Severity::Warning => AnsiColor::Yellow,
+        Severity::Danger => AnsiColor::Red,
+    };
+    let style = Style::new().fg_color(Some(color.into()));
+    let word = word(finding.severity);
+    format!(
+        "{style}{word:<7}{style:#} {}: {}",
+        finding.subject, finding.detail
+    )
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Fine => "fine",
+        Severity::Warning => "warning",
+        Severity::Danger => "danger",
+    }
+}
+
+fn promise_lines(guarantees: &Guarantees) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} promises, among {}, by {}:",
+        guarantees.store, guarantees.scope, guarantees.clock
+    )];
+    for promise in guarantees.promises {
+        let sentence = promise.id.sentence();
+        lines.push(match promise.holds {
+            Holds::Always => format!("  {}  {sentence}", promise.id),
+            Holds::If(condition) => format!("  {}  {sentence}, if {condition}", promise.id),
+            Holds::No(why) => format!("  {}  NOT: {sentence} ({why})", promise.id),
+        });
+    }
+    lines
+}

@@ -1,0 +1,31 @@
+//! `tenure ls [PREFIX]`.
+
+use crate::args::LsArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::output::failure::Result;
+use crate::output::table;
+use crate::output::view::Lock;
+use crate::session::Session;
+use crate::store_choice::StoreChoice;
+
+/// Prints all locks that somebody holds or waits for.
+pub async fn execute(args: LsArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
+    let session = Session::open(choice).await?;
+    let listing = session
+        .list(args.prefix.as_deref().unwrap_or_default())
+        .await?;
+    let locks: Vec<Lock> = listing
+        .locks
+        .iter()
+        .map(|(name, snapshot)| Lock::new(name, snapshot, listing.now))
+        .collect();
+    if args.json {
+        output.print_json(&locks)?;
+    } else if locks.is_empty() {
+        output.say("no locks held");
+    } else {
+        output.print(&table::locks(&locks))?;
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,73 @@
+//! One file for each command: from settings to exit code.
+
+pub mod acquire;
+pub mod check;
+pub mod completions;
+pub mod doctor;
+pub mod force_release;
+pub mod ls;
+pub mod man;
+pub mod release;
+pub mod renew;
+pub mod run;
+pub mod show;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+use crate::job::Arrived;
+use crate::output::Output;
+use crate::output::codes::Code;
+use crate::output::failure::{Failure, Result};
+use crate::store_choice::StoreChoice;
+use crate::taking;
+
+/// Does what was asked.
+///
+/// # Errors
+/// Says why it could not be done; nothing has been printed about it yet.
+pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
+    let store = cli.common.store.as_deref();
+    match cli.command {
+        Command::Completions { shell } => completions::execute(shell, output),
+        Command::Man { page } => man::execute(page.as_deref(), output),
+        Command::Run(args) => run::execute(*args, store, output),
+        command => {
+            let choice = StoreChoice::resolve(store)?;
+            if matches!(command, Command::Acquire(_)) {
+                choice.remark(&output);
+            }
+            runtime()?.block_on(with_store(command, choice, output))
+        }
+    }
+}
+
+async fn with_store(command: Command, choice: StoreChoice, output: Output) -> Result<Exit> {
+    match command {
+        Command::Ls(args) => ls::execute(args, choice, output).await,
+        Command::Show(args) => show::execute(args, choice, output).await,
+        Command::Acquire(args) => acquire::execute(args, choice, output).await,
+        Command::Renew(args) => renew::execute(args, choice, output).await,
+        Command::Release(args) => release::execute(args, choice, output).await,
+        Command::Check(args) => check::execute(args, choice, output).await,
+        Command::ForceRelease(args) => force_release::execute(args, choice, output).await,
+        Command::Doctor(args) => doctor::execute(args, choice, output).await,
+        Command::Run(_) | Command::Completions { .. } | Command::Man { .. } => Err(Failure::new(
+            Code::Bug,
+            "a command that needs no store came to the store",
+        )),
+    }
+}
+
+/// A runtime on this very thread: it starts fast, and the job dies with the thread that started it.
+fn runtime() -> Result<Runtime> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Code::System, format!("cannot start: {error}")))
+}
+
+fn interrupted(arrived: Arrived) -> Exit {
+    Exit::Signal(taking::number(arrived.signal))
+}

@@ -1,0 +1,58 @@
+//! From the guard of the library to the lease as the supervision of the job wants it.
+
+use std::future::Future;
+
+use tenure::core::Moment;
+use tenure::{Guard, Loss, Standing};
+use tokio::sync::watch;
+
+use crate::job::{Boottime, Lease, LeaseStatus, LossCause};
+
+/// The lease as it stands now, and a future that keeps it up to date for as long as it is polled.
+pub(super) fn follow(guard: &Guard) -> (Lease, impl Future<Output = ()> + use<>) {
+    let mut standing = guard.standing();
+    // A guard that is over already has no moment any more; then the job must not start.
+    let until = guard
+        .valid_until()
+        .map_or(Boottime::from_nanos(0), boottime);
+    let (sender, receiver) = watch::channel(LeaseStatus::valid_until(until));
+    update(&sender, &standing.borrow_and_update());
+    let following = async move {
+        while standing.changed().await.is_ok() {
+            update(&sender, &standing.borrow_and_update());
+        }
+        std::future::pending::<()>().await;
+    };
+    (receiver, following)
+}
+
+fn update(sender: &watch::Sender<LeaseStatus>, standing: &Standing) {
+    match standing {
+        Standing::Held { valid_until } | Standing::Jeopardy { valid_until } => {
+            sender.send_replace(LeaseStatus::valid_until(boottime(*valid_until)));
+        }
+        Standing::Lost(loss) => {
+            sender.send_modify(|status| status.lost = Some(cause(loss)));
+        }
+        // Nobody but us releases it, after the job's end.
+        Standing::Released => {}
+    }
+}
+
+fn cause(loss: &Loss) -> LossCause {
+    match loss {
+        Loss::Expired => LossCause::Expired,
+        Loss::Forced(forced) => {
+            LossCause::ToldByStore(format!("released by {}: {}", forced.by, forced.reason))
+        }
+        Loss::Forgotten => LossCause::ToldByStore(
+            "the store does not know it any more (expired there, or the store lost its data)"
+                .into(),
+        ),
+        Loss::HeldTooLong => LossCause::ToldByStore("it was held as long as it may be".into()),
+    }
+}
+
+fn boottime(moment: Moment) -> Boottime {
+    Boottime::from_nanos(moment.as_nanos())
+}

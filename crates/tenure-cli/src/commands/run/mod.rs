@@ -1,0 +1,275 @@
+//! `tenure run`: take the lock, run the command under it, give the lock back.
+
+mod ending;
+mod lease_status;
+mod nested;
+
+use std::time::Duration;
+
+use serde_json::json;
+use tenure::Guard;
+use tenure::clock::SystemClock;
+use tenure::core::{Moment, Ttl};
+
+use self::ending::Ending;
+use super::interrupted;
+use crate::args::{IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
+use crate::exit::Exit;
+use crate::job::{self, JobEnd, JobPlan, Notice, Signals};
+use crate::output::Output;
+use crate::output::codes::Code;
+use crate::output::events::{self, Events};
+use crate::output::failure::{Failure, Result};
+use crate::output::view::milliseconds;
+use crate::session::{Session, Tie};
+use crate::settings::environment::{Granted, Inherited};
+use crate::settings::run::RunSettings;
+use crate::store_choice::StoreChoice;
+use crate::taking::{Taken, Taking};
+
+/// How long to try to give the lock back before leaving that to the end of the lease.
+const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+
+/// Runs the command; every way out writes the last event.
+pub fn execute(args: RunArgs, store: Option<&str>, output: Output) -> Result<Exit> {
+    let events = Events::open(args.json.as_ref())?;
+    let events_on_stderr = args.json == Some(JsonTarget::Descriptor(2));
+    let output = if events_on_stderr {
+        output.silenced()
+    } else {
+        output
+    };
+    match execute_with(args, store, output, &events) {
+        Ok(exit) => Ok(exit),
+        Err(failure) => {
+            let exit = failure.exit.code();
+            events.write(
+                "end",
+                json!({
+                    "outcome": failure.code.outcome(), "child_code": null, "signal": null,
+                    "exit_code": exit, "error": events::failure(&failure),
+                }),
+            );
+            if events_on_stderr {
+                Ok(failure.exit)
+            } else {
+                Err(failure)
+            }
+        }
+    }
+}
+
+fn execute_with(
+    args: RunArgs,
+    store: Option<&str>,
+    output: Output,
+    events: &Events,
+) -> Result<Exit> {
+    let settings = RunSettings::new(args)?;
+    let choice = StoreChoice::resolve(store)?;
+    let inherited = Inherited::read();
+    choice.remark(&output);
+    if let Some(remark) = settings.long_ttl_remark() {
+        output.hint(&remark);
+    }
+    if inherited.holds(&settings.lock.name) {
+        return nested::execute(&settings, &inherited, choice);
+    }
+    super::runtime()?.block_on(async {
+        let session = Session::open(choice).await?;
+        let run = Run {
+            settings: &settings,
+            session: &session,
+            inherited,
+            output,
+            events,
+        };
+        run.go().await
+    })
+}
+
+struct Run<'a> {
+    settings: &'a RunSettings,
+    session: &'a Session,
+    inherited: Inherited,
+    output: Output,
+    events: &'a Events,
+}
+
+impl Run<'_> {
+    async fn go(self) -> Result<Exit> {
+        let mut signals = Signals::install().map_err(|error| {
+            Failure::new(Code::System, format!("cannot catch signals: {error}"))
+        })?;
+        let asked = SystemClock::read();
+        let guard = match self.take(&mut signals).await {
+            Ok(Taken::Held(guard)) => guard,
+            Ok(Taken::Interrupted(arrived)) => return Ok(self.give_up(arrived, asked)),
+            Err(failure) if failure.code == Code::Busy => return self.busy(failure),
+            Err(failure) => return Err(failure),
+        };
+        let granted = SystemClock::read();
+        let name = self.settings.lock.name.as_str();
+        let fence = guard.fence().to_string();
+        let waited_ms = milliseconds(granted.since(asked));
+        self.output
+            .detail(&format!("got {name:?} after {waited_ms} ms, fence {fence}"));
+        self.events.write(
+            "acquired",
+            json!({ "name": name, "fence": fence, "waited_ms": waited_ms }),
+        );
+        let end = self.supervise(&guard, &mut signals).await;
+        let held = SystemClock::read().since(granted);
+        self.leave(guard, &end, granted).await;
+        let ending = Ending::of(&end, self.settings);
+        self.events.write(
+            "end",
+            json!({
+                "outcome": ending.outcome, "child_code": ending.child_code,
+                "signal": ending.signal, "waited_ms": waited_ms, "held_ms": milliseconds(held),
+                "fence": fence, "exit_code": ending.exit.code(),
+                "error": ending.failure.as_ref().map(events::failure),
+            }),
+        );
+        if let Some(failure) = &ending.failure
+            && !self.output.is_silenced()
+        {
+            self.output.failure(failure);
+        }
+        ending.die_if_the_job_did();
+        Ok(ending.exit)
+    }
+
+    async fn take(&self, signals: &mut Signals) -> Result<Taken> {
+        let settings = self.settings;
+        let ttl =
+            Ttl::new(settings.ttl).map_err(|error| Failure::new(Code::Usage, error.message()))?;
+        let taking = Taking {
+            session: self.session,
+            lock: &settings.lock,
+            ttl,
+            tie: Tie::DiesWithUs,
+            output: self.output,
+            progress: settings.progress,
+            events: self.events,
+        };
+        taking.take(signals).await
+    }
+
+    fn give_up(&self, arrived: job::Arrived, asked: Moment) -> Exit {
+        let exit = interrupted(arrived);
+        let waited = SystemClock::read().since(asked);
+        self.events.write(
+            "end",
+            json!({
+                "outcome": "interrupted", "child_code": null,
+                "signal": arrived.signal.as_raw(), "waited_ms": milliseconds(waited),
+                "held_ms": 0, "fence": null, "exit_code": exit.code(),
+            }),
+        );
+        if arrived.from_terminal {
+            // A loop in the shell stops only if ^C is what ended us.
+            job::die_of(arrived.signal);
+        }
+        exit
+    }
+
+    fn busy(&self, failure: Failure) -> Result<Exit> {
+        if self.settings.if_busy == IfBusy::Fail {
+            return Err(failure.exit(self.settings.exit_busy));
+        }
+        let holder = failure
+            .facts()
+            .iter()
+            .find(|(label, _)| *label == "held by");
+        let holder = holder.map_or_else(String::new, |(_, text)| format!(" (held by {text})"));
+        self.output
+            .note(&format!("{}, skipped{holder}", failure.what()));
+        self.events.write(
+            "end",
+            json!({
+                "outcome": "skipped", "child_code": null, "signal": null, "exit_code": 0,
+                "error": events::failure(&failure),
+            }),
+        );
+        Ok(Exit::Success)
+    }
+
+    async fn supervise(&self, guard: &Guard, signals: &mut Signals) -> JobEnd {
+        let name = self.settings.lock.name.as_str();
+        let reporter = |notice: &Notice| {
+            self.output.warn(&format!("lock {name:?}: {notice}"));
+            self.events
+                .write("notice", json!({ "text": notice.to_string() }));
+        };
+        let (status, following) = lease_status::follow(guard);
+        let job = job::run(self.plan(guard), signals, status, &reporter);
+        tokio::pin!(following);
+        tokio::pin!(job);
+        loop {
+            tokio::select! {
+                biased;
+                end = &mut job => return end,
+                () = &mut following => {}
+            }
+        }
+    }
+
+    fn plan(&self, guard: &Guard) -> JobPlan {
+        let settings = self.settings;
+        let mut plan = JobPlan::new(&settings.program.path, &settings.program.name);
+        plan.args = settings.program.arguments.clone();
+        plan.env = Granted {
+            name: &settings.lock.name,
+            lease: guard.lease(),
+            who: settings.lock.party.who(),
+            ttl_ms: milliseconds(settings.ttl),
+            fingerprint: &self.session.choice().url.fingerprint(),
+        }
+        .variables(&self.inherited, settings.pass_store);
+        plan.grace = settings.grace;
+        plan.hold_at_most = settings.hold_at_most;
+        plan.foreground = settings.foreground;
+        plan.on_lost = match settings.on_lost {
+            OnLost::Kill => job::OnLost::Kill,
+            OnLost::Signal(signal) => job::OnLost::Signal(signal),
+            OnLost::Warn => job::OnLost::Warn,
+        };
+        plan.orphans = match settings.orphans {
+            Orphans::Kill => job::Orphans::Kill,
+            Orphans::Wait => job::Orphans::Wait,
+            Orphans::Release => job::Orphans::Release,
+        };
+        plan
+    }
+
+    /// Gives the lock back, or leaves it for the rest of `--hold-at-least`. Whatever happens here,
+    /// the command has had its result; a lease that cannot be given back ends by itself.
+    async fn leave(&self, guard: Guard, end: &JobEnd, granted: Moment) {
+        let held = SystemClock::read().since(granted);
+        let rest = self
+            .settings
+            .hold_at_least
+            .unwrap_or_default()
+            .saturating_sub(held);
+        let lost = matches!(end.outcome, job::Outcome::Lost { .. });
+        let started = !matches!(end.outcome, job::Outcome::NotStarted(_));
+        let leaving = async {
+            if rest.is_zero() || lost || !started {
+                guard.release().await
+            } else {
+                guard.leave_for(rest).await.map(drop)
+            }
+        };
+        let result = self.session.within(RELEASE_LIMIT, leaving).await;
+        if let (Err(error), false) = (result, lost) {
+            let ttl = crate::output::human::duration(self.settings.ttl);
+            let error = error.without(&self.session.choice().url.secrets());
+            self.output.warn(&format!(
+                "could not give the lock back ({}); the lease ends by itself within {ttl}",
+                error.what()
+            ));
+        }
+        self.session.settle().await;
+    }
+}

@@ -1,0 +1,54 @@
+//! `tenure show NAME`.
+
+use tenure::core::{LockName, Snapshot, Timestamp};
+
+use crate::args::ShowArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::output::failure::Result;
+use crate::output::human;
+use crate::output::view::{Lock, holder_sentence};
+use crate::session::Session;
+use crate::settings::lock_name;
+use crate::store_choice::StoreChoice;
+
+/// Prints all that is known about one lock.
+pub async fn execute(args: ShowArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
+    let name = lock_name(&args.name)?;
+    let session = Session::open(choice).await?;
+    let (now, snapshot) = session.inspect(&name).await?;
+    if args.json {
+        output.print_json(&Lock::new(&name, &snapshot, now))?;
+    } else {
+        output.print(&describe(&name, &snapshot, now))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn describe(name: &LockName, snapshot: &Snapshot, now: Timestamp) -> String {
+    let lock = Lock::new(name, snapshot, now);
+    let state = match &lock.mode {
+        Some(mode) => mode.clone(),
+        None => "free".into(),
+    };
+    let mut lines = vec![format!("{name}  {state}")];
+    for holder in &snapshot.holders {
+        lines.push(format!("  held by   {}", holder_sentence(holder, now)));
+        if let (Some(owner), Some(fence)) = (holder.owner, holder.fence) {
+            lines.push(format!(
+                "            fence {fence}, lease id {}",
+                owner.short()
+            ));
+        }
+    }
+    for (index, waiter) in snapshot.waiters.iter().enumerate() {
+        let label = if index == 0 { "waiting" } else { "" };
+        let waited = human::duration(now.since(waiter.since));
+        let place = human::ordinal(index + 1);
+        lines.push(format!(
+            "  {label:<9} {place} {}, for {waited}",
+            waiter.party
+        ));
+    }
+    lines.join("\n")
+}

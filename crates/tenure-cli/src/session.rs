@@ -1,0 +1,237 @@
+//! A connection to the chosen store: every call bounded, every error with the store's origin.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::core::{
+    Error, ErrorKind, Finding, Guarantees, Lease, Listing, LockName, Mode, Snapshot, Timestamp, Ttl,
+};
+use tenure::{Attempt, Clock, Guard, Tenure, WaitReport};
+use tokio::sync::watch;
+
+use crate::args::duration::Wait;
+use crate::output::codes::Code;
+use crate::output::complaints;
+use crate::output::failure::{Failure, Result};
+use crate::settings::lock::LockSettings;
+use crate::store_choice::StoreChoice;
+
+/// How long the first contact, or a single question, may take.
+const CONTACT_LIMIT: Duration = Duration::from_secs(5);
+/// How long to see to it that nothing of ours is left in the store.
+const SETTLE_LIMIT: Duration = Duration::from_secs(2);
+
+/// Whether a hold ends when this process does, where the store can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// `run`: the hold is renewed for as long as we live, and not longer.
+    DiesWithUs,
+    /// `acquire`: the hold lasts for its ttl, whatever becomes of us.
+    Outlives,
+}
+
+/// A connection to the chosen store.
+#[derive(Debug)]
+pub struct Session {
+    tenure: Tenure,
+    choice: StoreChoice,
+}
+
+impl Session {
+    /// Connects.
+    ///
+    /// # Errors
+    /// 69 if the store does not answer within five seconds, 64 or 78 for a wrong URL, 77 if it
+    /// refuses us.
+    pub async fn open(choice: StoreChoice) -> Result<Self> {
+        let connecting = tenure::connect(choice.url.expose());
+        // The client brings the clock, so this one bound needs the runtime's.
+        #[allow(clippy::disallowed_methods, reason = "bounds a call, judges no lease")]
+        let connected = tokio::time::timeout(CONTACT_LIMIT, connecting).await;
+        match connected {
+            Ok(Ok(tenure)) => Ok(Self { tenure, choice }),
+            Ok(Err(error)) => Err(complaints::of_error(&error, &choice)),
+            Err(_) => Err(silent(&choice)),
+        }
+    }
+
+    /// Which store, and who chose it.
+    pub fn choice(&self) -> &StoreChoice {
+        &self.choice
+    }
+
+    /// The clock of the client.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        self.tenure.clock()
+    }
+
+    /// Takes a lock, waiting as the settings say and reporting to `report`.
+    ///
+    /// # Errors
+    /// The library's own, so that the caller can tell busy from the rest; a busy lock that was not
+    /// waited for is reported to `report` as well.
+    pub async fn acquire(
+        &self,
+        settings: &LockSettings,
+        ttl: Ttl,
+        tie: Tie,
+        report: watch::Sender<WaitReport>,
+    ) -> std::result::Result<Guard, Error> {
+        let name = settings.name.as_str();
+        let lock = match settings.mode {
+            Mode::Exclusive => self.tenure.lock(name),
+            Mode::Shared => self.tenure.rwlock(name).read(),
+            Mode::Permits(permits) => self.tenure.semaphore(name, permits.capacity()),
+        };
+        let party = &settings.party;
+        let lock = lock
+            .ttl(ttl.duration())
+            .who(party.who())
+            .label(party.label());
+        let lock = match tie {
+            Tie::DiesWithUs => lock,
+            Tie::Outlives => lock.detached().no_renew(),
+        };
+        match settings.wait {
+            Wait::Forever => lock.report_to(report).acquire().await,
+            Wait::AtMost(Duration::ZERO) => match lock.try_acquire().await? {
+                Attempt::Acquired(guard) => Ok(guard),
+                Attempt::Busy(blocked) => {
+                    report.send_modify(|report| report.blocked = Some(blocked));
+                    Err(Error::new(ErrorKind::Busy, "the lock is busy"))
+                }
+            },
+            Wait::AtMost(limit) => lock.wait(limit).report_to(report).acquire().await,
+        }
+    }
+
+    /// What is known about one lock, and the store's time then.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn inspect(&self, name: &LockName) -> Result<(Timestamp, Snapshot)> {
+        self.ask(self.tenure.inspect(name.as_str())).await
+    }
+
+    /// All locks with this prefix.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn list(&self, prefix: &str) -> Result<Listing> {
+        self.ask(self.tenure.list(prefix)).await
+    }
+
+    /// Prolongs a lease; answers how long it lasts now.
+    ///
+    /// # Errors
+    /// 79 if it is lost.
+    pub async fn renew(&self, name: &LockName, lease: Lease, ttl: Ttl) -> Result<Duration> {
+        self.ask(self.tenure.renew_lease(name.as_str(), lease, ttl))
+            .await
+    }
+
+    /// Gives a lease back.
+    ///
+    /// # Errors
+    /// 79 if it was lost before.
+    pub async fn release(&self, name: &LockName, lease: Lease) -> Result<()> {
+        self.ask(self.tenure.release_lease(name.as_str(), lease))
+            .await
+    }
+
+    /// Takes a lock away from a holder.
+    ///
+    /// # Errors
+    /// 79 if the holder has left meanwhile.
+    pub async fn force_release(&self, name: &LockName, lease: Lease, reason: &str) -> Result<()> {
+        self.ask(self.tenure.force_release(name.as_str(), lease, reason))
+            .await
+    }
+
+    /// How long a lease lasts still; `None` if it is lost.
+    ///
+    /// # Errors
+    /// If the store cannot be asked, which is never "lost".
+    pub async fn left_of(&self, name: &LockName, lease: Lease) -> Result<Option<Duration>> {
+        let (now, snapshot) = self.inspect(name).await?;
+        let hold = snapshot
+            .holders
+            .iter()
+            .find(|holder| holder.owner == Some(lease.owner) && holder.fence == Some(lease.fence));
+        Ok(hold.map(|holder| {
+            holder
+                .expiry
+                .map_or(Duration::MAX, |expiry| expiry.since(now))
+        }))
+    }
+
+    /// What the store promises.
+    pub fn guarantees(&self) -> Guarantees {
+        self.tenure.guarantees()
+    }
+
+    /// What is set up wrongly.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn diagnose(&self) -> Result<Vec<Finding>> {
+        self.ask(self.tenure.diagnose()).await
+    }
+
+    /// How long a question takes: the median of five.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn round_trip(&self) -> Result<Duration> {
+        let mut times = [Duration::ZERO; 5];
+        for time in &mut times {
+            let asked = self.clock().now();
+            self.ask(self.tenure.inspect("tenure-doctor")).await?;
+            *time = self.clock().now().since(asked);
+        }
+        times.sort_unstable();
+        Ok(times[2])
+    }
+
+    /// Runs `work` for at most `limit`.
+    ///
+    /// # Errors
+    /// Its own, or that the store did not answer.
+    pub async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = std::result::Result<T, Error>>,
+    ) -> Result<T> {
+        tokio::select! {
+            biased;
+            result = work => result.map_err(|error| complaints::of_error(&error, &self.choice)),
+            () = self.clock().sleep(limit) => Err(silent(&self.choice)),
+        }
+    }
+
+    /// Returns when what was dropped before (a place in the queue, a guard) is gone from the store,
+    /// or after two seconds.
+    pub async fn settle(&self) {
+        tokio::select! {
+            () = self.tenure.settle() => {}
+            () = self.clock().sleep(SETTLE_LIMIT) => {}
+        }
+    }
+
+    async fn ask<T>(
+        &self,
+        question: impl Future<Output = std::result::Result<T, Error>>,
+    ) -> Result<T> {
+        self.within(CONTACT_LIMIT, question).await
+    }
+}
+
+fn silent(choice: &StoreChoice) -> Failure {
+    let what = format!(
+        "{} did not answer within {} s",
+        choice.url,
+        CONTACT_LIMIT.as_secs()
+    );
+    choice.blame(Failure::new(Code::NoAnswer, what))
+}

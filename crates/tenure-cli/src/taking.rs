@@ -1,0 +1,185 @@
+//! Getting the lock: asking once or waiting, telling the story meanwhile, giving up on a signal.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tenure::clock::SystemClock;
+use tenure::core::{ErrorKind, Moment, Ttl};
+use tenure::{Guard, WaitReport};
+use tokio::sync::watch;
+
+use crate::args::duration::Wait;
+use crate::job::{Arrived, Signal, Signals};
+use crate::output::codes::Code;
+use crate::output::events::Events;
+use crate::output::failure::{Failure, Result};
+use crate::output::view::{Holder, who};
+use crate::output::waiting::{WaitLine, WaitView};
+use crate::output::{Output, complaints};
+use crate::session::{Session, Tie};
+use crate::settings::lock::LockSettings;
+
+/// What came of asking.
+pub enum Taken {
+    /// We hold it.
+    Held(Guard),
+    /// A signal ended the wait; nothing of ours is left in the store.
+    Interrupted(Arrived),
+}
+
+/// How to ask.
+pub struct Taking<'a> {
+    /// The connection.
+    pub session: &'a Session,
+    /// What is wanted.
+    pub lock: &'a LockSettings,
+    /// For how long.
+    pub ttl: Ttl,
+    /// Whether the hold ends with this process.
+    pub tie: Tie,
+    /// Where to say what.
+    pub output: Output,
+    /// Whether a live line may be drawn.
+    pub progress: bool,
+    /// Where events go.
+    pub events: &'a Events,
+}
+
+impl Taking<'_> {
+    /// Asks, and waits if that was wanted.
+    ///
+    /// # Errors
+    /// 75 if the lock is busy, 69 if the store cannot be asked, 64 if the name is in use otherwise.
+    pub async fn take(&self, signals: &mut Signals) -> Result<Taken> {
+        let (report, mut reports) = watch::channel(WaitReport::default());
+        let limit = match self.lock.wait {
+            Wait::Forever => None,
+            Wait::AtMost(limit) => Some(limit),
+        };
+        let taken = {
+            let acquiring = self.session.acquire(self.lock, self.ttl, self.tie, report);
+            tokio::pin!(acquiring);
+            let mut story = Story::new(self, limit);
+            loop {
+                tokio::select! {
+                    biased;
+                    result = &mut acquiring => break Ok(result),
+                    arrived = signals.next() => break Err(arrived),
+                    () = self.session.clock().sleep(story.pause()) => story.go_on(&mut reports),
+                }
+            }
+        };
+        match taken {
+            Ok(Ok(guard)) => Ok(Taken::Held(guard)),
+            Ok(Err(error)) => Err(self.failure(&error, &reports)),
+            Err(arrived) => {
+                // The dropped future has asked for its place to be removed; see that it happens.
+                self.session.settle().await;
+                let arrived = arrived.map_err(|error| {
+                    Failure::new(Code::System, format!("cannot read signals: {error}"))
+                })?;
+                Ok(Taken::Interrupted(arrived))
+            }
+        }
+    }
+
+    fn failure(
+        &self,
+        error: &tenure::core::Error,
+        reports: &watch::Receiver<WaitReport>,
+    ) -> Failure {
+        let report = reports.borrow();
+        match &report.blocked {
+            Some(blocked) if error.kind() == ErrorKind::Busy => {
+                complaints::busy(&self.lock.name, blocked, self.session.choice())
+            }
+            _ => complaints::of_error(error, self.session.choice()),
+        }
+    }
+}
+
+/// The signal's number, for the exit code.
+pub fn number(signal: Signal) -> u8 {
+    u8::try_from(signal.as_raw()).unwrap_or(0)
+}
+
+/// What is told while we wait.
+struct Story<'a> {
+    taking: &'a Taking<'a>,
+    line: WaitLine,
+    started: Moment,
+    answered: Moment,
+    told_events: bool,
+}
+
+impl<'a> Story<'a> {
+    fn new(taking: &'a Taking<'a>, limit: Option<Duration>) -> Self {
+        let name = taking.lock.name.as_str();
+        let line = WaitLine::new(taking.output, name, limit, taking.progress);
+        let now = SystemClock::read();
+        Self {
+            taking,
+            line,
+            started: now,
+            answered: now,
+            told_events: false,
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        SystemClock::read().since(self.started)
+    }
+
+    fn pause(&self) -> Duration {
+        self.line.pause(self.waited())
+    }
+
+    fn go_on(&mut self, reports: &mut watch::Receiver<WaitReport>) {
+        let report = reports.borrow_and_update();
+        if report.has_changed() && report.silence.is_none() {
+            self.answered = SystemClock::read();
+        }
+        self.line.tick(&view(&report, self.answered), self.waited());
+        if let (Some(blocked), false) = (&report.blocked, self.told_events) {
+            self.told_events = true;
+            let holders: Vec<Holder> = blocked
+                .contention
+                .holders
+                .iter()
+                .map(|one| Holder::new(one, blocked.now))
+                .collect();
+            let name = self.taking.lock.name.as_str();
+            self.taking
+                .events
+                .write("waiting", json!({ "name": name, "holders": holders }));
+        }
+    }
+}
+
+fn view(report: &WaitReport, answered: Moment) -> WaitView {
+    let now = SystemClock::read();
+    let mut view = WaitView {
+        store_silent: report
+            .silence
+            .as_ref()
+            .map(|silence| now.since(silence.since)),
+        ..WaitView::default()
+    };
+    if let Some(blocked) = &report.blocked {
+        // The store's answer ages; what is shown goes on with our own clock.
+        let age = now.since(answered);
+        let contention = &blocked.contention;
+        if let Some(holder) = contention.holders.first() {
+            let held = blocked.held_for(holder).map(|held| held + age);
+            view.holder = Some((who(holder), held));
+        }
+        view.more_holders = contention.holder_count.saturating_sub(1) as usize;
+        let next = contention.next_expiry;
+        view.lease_left = next.map(|expiry| expiry.since(blocked.now).saturating_sub(age));
+        view.place = blocked.ahead.map(|ahead| {
+            let place = ahead as usize + 1;
+            (place, place.max(contention.waiter_count as usize))
+        });
+    }
+    view
+}
