@@ -1,0 +1,143 @@
+//! Help, usage errors and suggestions.
+
+use super::world::World;
+
+#[test]
+fn alone_it_shows_five_commands_and_one_example() {
+    let done = World::new().run::<&str>(&[]).exits(0).silently();
+    let commands: Vec<&str> = done
+        .stdout
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    assert_eq!(commands.len(), 5, "{}", done.stdout);
+    assert!(
+        done.stdout
+            .contains("tenure run nightly-report -- ./report.sh")
+    );
+}
+
+#[test]
+fn a_misspelt_command_gets_a_suggestion() {
+    World::new()
+        .run(&["rnu"])
+        .exits(64)
+        .says("similar subcommand exists: 'run'");
+}
+
+#[test]
+fn every_usage_error_exits_64() {
+    let world = World::new();
+    let lines: [&[&str]; 9] = [
+        &["run"],
+        &["run", "x"],
+        &["run", "x", "--nonsense", "true"],
+        &["run", "x", "--shared", "--slots", "2", "true"],
+        &["run", "x", "--slots", "0", "true"],
+        &["run", "", "true"],
+        &["run", "x", "--on-lost", "cry", "true"],
+        &["run", "x", "--json=fd:1", "true"],
+        &["acquire", "x"],
+    ];
+    for line in lines {
+        let done = world.run(line).exits(64);
+        assert!(
+            done.stdout.is_empty() && done.stderr.starts_with("error"),
+            "{line:?}: {done:?}"
+        );
+    }
+}
+
+#[test]
+fn help_and_version_are_printed_on_stdout() {
+    let world = World::new();
+    for line in [
+        ["--help"].as_slice(),
+        &["--version"],
+        &["run", "--help"],
+        &["ls", "-h"],
+    ] {
+        let done = world.run(line).exits(0).silently();
+        assert!(!done.stdout.is_empty(), "{line:?}");
+    }
+}
+
+#[test]
+fn the_help_of_run_lists_all_exit_codes() {
+    let help = World::new().run(&["run", "--help"]).exits(0).stdout;
+    let codes = help
+        .split("Exit codes:")
+        .nth(1)
+        .expect("a section of its own");
+    for code in [
+        "128+n", "64", "69", "70", "75", "77", "78", "79", "124", "126", "127", "130", "143",
+    ] {
+        assert!(codes.contains(code), "{code} is missing in {codes}");
+    }
+}
+
+#[test]
+fn a_duration_needs_a_unit() {
+    let world = World::new();
+    world
+        .run(&["run", "x", "--ttl", "30", "true"])
+        .exits(64)
+        .says("no unit: say 30s or 30ms");
+    world
+        .run(&["run", "x", "--wait", "5", "true"])
+        .exits(64)
+        .says("no unit: say 5s or 5ms");
+    world
+        .run(&["run", "x", "--ttl", "3 parsecs", "true"])
+        .exits(64)
+        .says("unknown unit 'parsecs'");
+}
+
+#[test]
+fn a_lease_of_less_than_a_second_is_refused() {
+    World::new()
+        .run(&["run", "x", "--ttl", "500ms", "true"])
+        .exits(64)
+        .says("at least 1s");
+}
+
+#[test]
+fn a_grace_that_does_not_fit_names_a_ttl_that_does() {
+    World::new()
+        .run(&["run", "x", "--ttl", "30s", "--grace", "25s", "true"])
+        .exits(64)
+        .says("--grace 25s does not fit in a lease of 30s")
+        .says("use --ttl 1m15s");
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = world
+            .run(&["completions", shell])
+            .exits(0)
+            .silently()
+            .stdout;
+        assert!(script.contains("force-release"), "{shell}");
+    }
+    assert!(world.run(&["man"]).exits(0).stdout.contains(".TH tenure 1"));
+    assert!(
+        world
+            .run(&["man", "run"])
+            .exits(0)
+            .stdout
+            .contains("hold\\-at\\-most")
+    );
+    world.run(&["man", "nonsense"]).exits(64);
+}
+
+#[test]
+fn a_usage_error_never_shows_a_password() {
+    let done = World::new()
+        .run(&["ls", "a", "redis://:hunter22@cache"])
+        .exits(64);
+    assert!(!done.stderr.contains("hunter22"), "{}", done.stderr);
+}
