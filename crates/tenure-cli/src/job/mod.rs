@@ -8,14 +8,14 @@
 //!
 //! ```no_run
 //! # use tenure_cli::job;
-//! # async fn example(tenure: tenure::Tenure) -> Result<u8, Box<dyn std::error::Error>> {
+//! # async fn example(lease: job::Lease) -> Result<u8, Box<dyn std::error::Error>> {
 //! let program = job::resolve_program("backup.sh".as_ref())?; // before the lock: 126, 127
 //! let mut signals = job::Signals::install()?; // `signals.next()` while waiting, too
-//! let guard = tenure.lock("nightly").acquire().await?;
-//! let reporter = job::StderrReporter { lock: "nightly".to_owned(), quiet: false };
+//! // ... take the lock, whose `lease` says how it stands ...
+//! let reporter = |notice: &job::Notice| eprintln!("tenure: {notice}");
 //! let plan = job::JobPlan::new(program, "backup.sh");
-//! let end = job::run(plan, &mut signals, job::follow(guard.standing()), &reporter).await;
-//! guard.release().await.ok(); // the job and its group are gone
+//! let end = job::run(plan, &mut signals, lease, &reporter).await;
+//! // ... the job and its group are gone: give the lock back ...
 //! let code = match end.outcome {
 //!     job::Outcome::Ended(status) => {
 //!         if let job::Status::Signalled(2 | 3) = status {
@@ -50,8 +50,8 @@ mod supervisor;
 mod terminal;
 
 pub use boottime::Boottime;
-pub use lease::{Lease, LeaseStatus, LossCause, follow};
-pub use notice::{Notice, Reaction, Reporter, StderrReporter};
+pub use lease::{Lease, LeaseStatus, LossCause};
+pub use notice::{Notice, Reaction, Reporter};
 pub use path::{ProgramError, ProgramErrorKind, resolve_program};
 pub use plan::{JobEnd, JobPlan, OnLost, Orphans, Outcome, SpawnError, Status};
 pub use rustix::process::{Pid, Signal};

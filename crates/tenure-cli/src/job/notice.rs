@@ -1,7 +1,6 @@
 //! What the supervision tells the user while a job runs.
 
 use std::fmt;
-use std::io::Write as _;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -62,28 +61,6 @@ pub trait Reporter {
 impl<F: Fn(&Notice)> Reporter for F {
     fn tell(&self, notice: &Notice) {
         self(notice);
-    }
-}
-
-/// Writes each notice as a line on stderr, `tenure: lock "x": ...`; never on stdout.
-#[derive(Debug, Clone)]
-pub struct StderrReporter {
-    /// The name of the lock.
-    pub lock: String,
-    /// Say nothing at all.
-    pub quiet: bool,
-}
-
-impl Reporter for StderrReporter {
-    fn tell(&self, notice: &Notice) {
-        if !self.quiet {
-            // A stderr that nobody reads must not end the job.
-            let _ = writeln!(
-                std::io::stderr().lock(),
-                "tenure: lock {:?}: {notice}",
-                self.lock
-            );
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The supervision of a job: with a scripted lease (`driver`), and with the real binary.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 mod driver;
 mod endings;
 mod guard;
