@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::job::Signal;
+
 /// How the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -34,6 +36,11 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// Ended by `signal`.
+    pub fn of_signal(signal: Signal) -> Self {
+        Self::Signal(u8::try_from(signal.as_raw()).unwrap_or(0))
+    }
+
     /// The number that the shell sees.
     pub fn code(self) -> u8 {
         match self {

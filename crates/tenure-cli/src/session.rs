@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::core::{
-    Error, ErrorKind, Finding, Guarantees, Lease, Listing, LockName, Mode, Snapshot, Timestamp, Ttl,
+    Error, ErrorKind, Finding, Guarantees, Lease, Listing, LockName, Mode, Retry, Snapshot,
+    Timestamp, Ttl,
 };
 use tenure::{Attempt, Clock, Guard, Tenure, WaitReport};
 use tokio::sync::watch;
@@ -17,8 +18,11 @@ use crate::output::failure::{Failure, Result};
 use crate::settings::lock::LockSettings;
 use crate::store_choice::StoreChoice;
 
-/// How long the first contact, or a single question, may take.
-const CONTACT_LIMIT: Duration = Duration::from_secs(5);
+/// How long the first contact, or a single question, may take: five seconds with the start and the
+/// end of the process.
+const CONTACT_LIMIT: Duration = Duration::from_millis(4_500);
+/// Between two tries to connect.
+const CONTACT_PAUSE: Duration = Duration::from_millis(100);
 /// How long to see to it that nothing of ours is left in the store.
 const SETTLE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -39,20 +43,40 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects.
+    /// Connects; a store that refuses at once gets no second chance.
     ///
     /// # Errors
     /// 69 if the store does not answer within five seconds, 64 or 78 for a wrong URL, 77 if it
     /// refuses us.
     pub async fn open(choice: StoreChoice) -> Result<Self> {
-        let connecting = tenure::connect(choice.url.expose());
-        // The client brings the clock, so this one bound needs the runtime's.
-        #[allow(clippy::disallowed_methods, reason = "bounds a call, judges no lease")]
-        let connected = tokio::time::timeout(CONTACT_LIMIT, connecting).await;
-        match connected {
-            Ok(Ok(tenure)) => Ok(Self { tenure, choice }),
-            Ok(Err(error)) => Err(complaints::of_error(&error, &choice)),
-            Err(_) => Err(silent(&choice)),
+        Self::connected(
+            contact(&choice, CONTACT_LIMIT, Persistence::Once).await,
+            choice,
+        )
+    }
+
+    /// Connects, trying again for a while: the store may just be starting. A short `wait` makes the
+    /// while shorter, and none at all leaves a single try.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_patiently(choice: StoreChoice, wait: Wait) -> Result<Self> {
+        let (limit, persistence) = match wait {
+            Wait::AtMost(Duration::ZERO) => (CONTACT_LIMIT, Persistence::Once),
+            Wait::AtMost(wait) => (wait.min(CONTACT_LIMIT), Persistence::Repeat),
+            Wait::Forever => (CONTACT_LIMIT, Persistence::Repeat),
+        };
+        Self::connected(contact(&choice, limit, persistence).await, choice)
+    }
+
+    fn connected(
+        contact: Option<std::result::Result<Tenure, Error>>,
+        choice: StoreChoice,
+    ) -> Result<Self> {
+        match contact {
+            Some(Ok(tenure)) => Ok(Self { tenure, choice }),
+            Some(Err(error)) => Err(complaints::of_error(&error, &choice)),
+            None => Err(silent(&choice)),
         }
     }
 
@@ -66,7 +90,7 @@ impl Session {
         self.tenure.clock()
     }
 
-    /// Takes a lock, waiting as the settings say and reporting to `report`.
+    /// Takes a lock, waiting as `wait` says and reporting to `report`.
     ///
     /// # Errors
     /// The library's own, so that the caller can tell busy from the rest; a busy lock that was not
@@ -76,6 +100,7 @@ impl Session {
         settings: &LockSettings,
         ttl: Ttl,
         tie: Tie,
+        wait: Wait,
         report: watch::Sender<WaitReport>,
     ) -> std::result::Result<Guard, Error> {
         let name = settings.name.as_str();
@@ -93,7 +118,7 @@ impl Session {
             Tie::DiesWithUs => lock,
             Tie::Outlives => lock.detached().no_renew(),
         };
-        match settings.wait {
+        match wait {
             Wait::Forever => lock.report_to(report).acquire().await,
             Wait::AtMost(Duration::ZERO) => match lock.try_acquire().await? {
                 Attempt::Acquired(guard) => Ok(guard),
@@ -227,11 +252,43 @@ impl Session {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Persistence {
+    Once,
+    Repeat,
+}
+
+/// Connects within `limit`; `None` if there was no answer at all.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "there is no client yet whose clock could be used, and no lease depends on it"
+)]
+async fn contact(
+    choice: &StoreChoice,
+    limit: Duration,
+    persistence: Persistence,
+) -> Option<std::result::Result<Tenure, Error>> {
+    let mut refusal = None;
+    let trying = async {
+        loop {
+            match tenure::connect(choice.url.expose()).await {
+                Err(error)
+                    if persistence == Persistence::Repeat && error.retry() == Retry::Later =>
+                {
+                    refusal = Some(error);
+                    tokio::time::sleep(CONTACT_PAUSE).await;
+                }
+                result => return result,
+            }
+        }
+    };
+    match tokio::time::timeout(limit, trying).await {
+        Ok(result) => Some(result),
+        Err(_) => refusal.map(Err),
+    }
+}
+
 fn silent(choice: &StoreChoice) -> Failure {
-    let what = format!(
-        "{} did not answer within {} s",
-        choice.url,
-        CONTACT_LIMIT.as_secs()
-    );
+    let what = format!("{} does not answer", choice.url);
     choice.blame(Failure::new(Code::NoAnswer, what))
 }

@@ -12,9 +12,13 @@ use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
 use crate::output::secret::StoreUrl;
+use crate::settings::environment::Inherited;
 
 /// The environment variable that names the store.
 pub const STORE_VARIABLE: &str = "TENURE_STORE";
+
+const PASSWORD_HINT: &str = "the password in --store is visible in the process list and the \
+    shell's history: put the URL into TENURE_STORE or a config file";
 
 /// A store URL and where it came from.
 #[derive(Clone, Debug)]
@@ -92,12 +96,34 @@ impl StoreChoice {
                 "using {url} - this machine only; set {STORE_VARIABLE} to share"
             ));
         }
-        if self.origin == Origin::Flag && self.url.has_password() {
-            output.hint(&format!(
-                "the password in --store is visible in the process list and the shell's history; \
-                 use {STORE_VARIABLE} or a config file"
+        if self.password_in_sight() {
+            output.hint(PASSWORD_HINT);
+        }
+    }
+
+    /// Warns if a parent's lock is in another store that nobody chose: most likely its store was
+    /// not passed on.
+    pub fn remark_on_parent(&self, inherited: &Inherited, output: &Output) {
+        let parents = inherited.store_fingerprint.as_deref();
+        if self.origin == Origin::Default && parents.is_some_and(|it| it != self.url.fingerprint())
+        {
+            output.warn(&format!(
+                "the lock of the parent process is in another store, which was not passed on \
+                 (--pass-store); using {}",
+                self.url
             ));
         }
+    }
+
+    /// The same for commands that are not expected to be silent.
+    pub fn remark_on_password(&self, output: &Output) {
+        if self.password_in_sight() {
+            output.note(PASSWORD_HINT);
+        }
+    }
+
+    fn password_in_sight(&self) -> bool {
+        self.origin == Origin::Flag && self.url.has_password()
     }
 
     /// Says where the URL came from, removes its password from every text, and, if the URL itself

@@ -9,7 +9,7 @@ use tenure::{Guard, WaitReport};
 use tokio::sync::watch;
 
 use crate::args::duration::Wait;
-use crate::job::{Arrived, Signal, Signals};
+use crate::job::{Arrived, Signals};
 use crate::output::codes::Code;
 use crate::output::events::Events;
 use crate::output::failure::{Failure, Result};
@@ -33,6 +33,8 @@ pub struct Taking<'a> {
     pub session: &'a Session,
     /// What is wanted.
     pub lock: &'a LockSettings,
+    /// Since when: connecting is part of the wait.
+    pub asked: Moment,
     /// For how long.
     pub ttl: Ttl,
     /// Whether the hold ends with this process.
@@ -56,8 +58,15 @@ impl Taking<'_> {
             Wait::Forever => None,
             Wait::AtMost(limit) => Some(limit),
         };
+        let already = SystemClock::read().since(self.asked);
+        let wait = match limit {
+            None => Wait::Forever,
+            Some(limit) => Wait::AtMost(limit.saturating_sub(already)),
+        };
         let taken = {
-            let acquiring = self.session.acquire(self.lock, self.ttl, self.tie, report);
+            let acquiring = self
+                .session
+                .acquire(self.lock, self.ttl, self.tie, wait, report);
             tokio::pin!(acquiring);
             let mut story = Story::new(self, limit);
             loop {
@@ -98,11 +107,6 @@ impl Taking<'_> {
     }
 }
 
-/// The signal's number, for the exit code.
-pub fn number(signal: Signal) -> u8 {
-    u8::try_from(signal.as_raw()).unwrap_or(0)
-}
-
 /// What is told while we wait.
 struct Story<'a> {
     taking: &'a Taking<'a>,
@@ -120,7 +124,7 @@ impl<'a> Story<'a> {
         Self {
             taking,
             line,
-            started: now,
+            started: taking.asked,
             answered: now,
             told_events: false,
         }

@@ -17,12 +17,7 @@ pub use self::run::{IfBusy, JsonTarget, LockArgs, OnLost, Orphans, RunArgs};
 
 /// Run a command while holding a distributed lock.
 #[derive(Debug, Parser)]
-#[command(
-    name = "tenure",
-    version,
-    disable_help_subcommand = true,
-    max_term_width = 100
-)]
+#[command(name = "tenure", version, max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

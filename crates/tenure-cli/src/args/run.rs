@@ -80,7 +80,7 @@ pub struct RunArgs {
     /// If a parent already holds NAME: run under its lock instead of refusing
     #[arg(long)]
     pub inherit: bool,
-    /// Leave TENURE_STORE in the command's environment; it may contain a password
+    /// Tell the command the store in TENURE_STORE, password included; otherwise it is removed
     #[arg(long)]
     pub pass_store: bool,
     /// Exit code instead of 75

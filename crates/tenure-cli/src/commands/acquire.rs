@@ -1,7 +1,7 @@
 //! `tenure acquire NAME --ttl DURATION`.
 
 use serde_json::json;
-use tenure::core::Ttl;
+use tenure::clock::SystemClock;
 
 use super::interrupted;
 use crate::args::AcquireArgs;
@@ -14,19 +14,22 @@ use crate::output::failure::{Failure, Result};
 use crate::output::view::milliseconds;
 use crate::session::{Session, Tie};
 use crate::settings::lock::LockSettings;
+use crate::settings::ttl;
 use crate::store_choice::StoreChoice;
 use crate::taking::{Taken, Taking};
 
 /// Takes a lock and leaves it in the store.
 pub async fn execute(args: AcquireArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
     let lock = LockSettings::new(&args.name, &args.lock)?;
-    let ttl = Ttl::new(args.ttl).map_err(|error| Failure::new(Code::Usage, error.message()))?;
+    let ttl = ttl(args.ttl)?;
     let mut signals = Signals::install()
         .map_err(|error| Failure::new(Code::System, format!("cannot catch signals: {error}")))?;
-    let session = Session::open(choice).await?;
+    let asked = SystemClock::read();
+    let session = Session::open_patiently(choice, lock.wait).await?;
     let taking = Taking {
         session: &session,
         lock: &lock,
+        asked,
         ttl,
         tie: Tie::Outlives,
         output,

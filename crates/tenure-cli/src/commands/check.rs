@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::args::CheckArgs;
+use crate::args::duration::Wait;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::output::codes::Code;
@@ -21,7 +22,7 @@ pub async fn execute(args: CheckArgs, choice: StoreChoice, output: Output) -> Re
     let inherited = Inherited::read();
     let settings = LeaseSettings::new(&args.lease, &inherited)?;
     settings.check_store(&choice, &inherited)?;
-    let session = Session::open(choice).await?;
+    let session = Session::open_patiently(choice, Wait::Forever).await?;
     let left = session.left_of(&settings.name, settings.lease).await?;
     if args.json {
         output.print_json(&json!({

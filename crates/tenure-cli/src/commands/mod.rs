@@ -16,12 +16,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
-use crate::job::Arrived;
+use crate::job::{self, Arrived};
 use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
 use crate::store_choice::StoreChoice;
-use crate::taking;
 
 /// Does what was asked.
 ///
@@ -35,8 +34,9 @@ pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
         Command::Run(args) => run::execute(*args, store, output),
         command => {
             let choice = StoreChoice::resolve(store)?;
-            if matches!(command, Command::Acquire(_)) {
-                choice.remark(&output);
+            match command {
+                Command::Acquire(_) => choice.remark(&output),
+                _ => choice.remark_on_password(&output),
             }
             runtime()?.block_on(with_store(command, choice, output))
         }
@@ -68,6 +68,11 @@ fn runtime() -> Result<Runtime> {
         .map_err(|error| Failure::new(Code::System, format!("cannot start: {error}")))
 }
 
+/// Ends a wait that a signal ended. After ^C a loop in the shell stops only if the signal is what
+/// ended us; a signal from elsewhere is reported by the exit code.
 fn interrupted(arrived: Arrived) -> Exit {
-    Exit::Signal(taking::number(arrived.signal))
+    if arrived.from_terminal {
+        job::die_of(arrived.signal);
+    }
+    Exit::of_signal(arrived.signal)
 }

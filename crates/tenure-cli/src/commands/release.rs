@@ -1,6 +1,7 @@
 //! `tenure release [NAME] --lease LEASE`.
 
 use crate::args::ReleaseArgs;
+use crate::args::duration::Wait;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::output::failure::Result;
@@ -14,7 +15,7 @@ pub async fn execute(args: ReleaseArgs, choice: StoreChoice, output: Output) -> 
     let inherited = Inherited::read();
     let settings = LeaseSettings::new(&args.lease, &inherited)?;
     settings.check_store(&choice, &inherited)?;
-    let session = Session::open(choice).await?;
+    let session = Session::open_patiently(choice, Wait::Forever).await?;
     session.release(&settings.name, settings.lease).await?;
     output.detail(&format!("released {:?}", settings.name.as_str()));
     Ok(Exit::Success)

@@ -74,7 +74,7 @@ impl Code {
             Self::CommandNotFound => ("T0401", Exit::NotFound, "not_found"),
             Self::CommandNotExecutable => ("T0402", Exit::NotExecutable, "not_executable"),
             Self::HeldTooLong => ("T0403", Exit::HeldTooLong, "hold_at_most"),
-            Self::System => ("T0501", Exit::StoreUnavailable, "system"),
+            Self::System => ("T0501", Exit::Bug, "system"),
             Self::Bug => ("T0502", Exit::Bug, "bug"),
         }
     }

@@ -45,7 +45,8 @@ pub struct WaitLine {
 impl WaitLine {
     /// For a wait for `name` of at most `limit`. The live line needs a terminal and `progress`.
     pub fn new(output: Output, name: &str, limit: Option<Duration>, progress: bool) -> Self {
-        let live = output.on_terminal() && progress && !output.is_quiet();
+        let clever = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let live = output.on_terminal() && progress && !output.is_quiet() && clever;
         Self {
             output,
             name: name.into(),
@@ -81,7 +82,7 @@ impl WaitLine {
     /// Removes the live line, before anything else is said.
     pub fn clear(&mut self) {
         if self.drawn {
-            let _ = write!(anstream::stderr().lock(), "\r\x1b[K");
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
             self.drawn = false;
         }
     }
@@ -92,7 +93,7 @@ impl WaitLine {
         let text = live(&self.name, view, waited, self.limit);
         let text = fit(&text, columns().saturating_sub(2));
         let _ = write!(
-            anstream::stderr().lock(),
+            std::io::stderr().lock(),
             "\r\x1b[K{} {text}",
             FRAMES[self.frame]
         );

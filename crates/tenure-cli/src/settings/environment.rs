@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use tenure::core::{Lease, LockName};
 
+use crate::output::secret::StoreUrl;
 use crate::store_choice::STORE_VARIABLE;
 
 /// Names of all locks held by this process's ancestors.
@@ -76,8 +77,8 @@ pub struct Granted<'a> {
     pub who: &'a str,
     /// Length of the lease in milliseconds.
     pub ttl_ms: u64,
-    /// Of the store.
-    pub fingerprint: &'a str,
+    /// The store.
+    pub store: &'a StoreUrl,
 }
 
 impl Granted<'_> {
@@ -97,15 +98,14 @@ impl Granted<'_> {
             (LEASE, self.lease.to_string()),
             (OWNER, self.who.to_owned()),
             (TTL_MS, self.ttl_ms.to_string()),
-            (STORE_FINGERPRINT, self.fingerprint.to_owned()),
+            (STORE_FINGERPRINT, self.store.fingerprint()),
             (PARENT_PID, std::process::id().to_string()),
         ]
         .into_iter()
         .map(|(name, value)| (name.into(), Some(value.into())))
         .collect();
-        if !pass_store {
-            variables.push((STORE_VARIABLE.into(), None));
-        }
+        let store = pass_store.then(|| self.store.expose().into());
+        variables.push((STORE_VARIABLE.into(), store));
         variables
     }
 }

@@ -5,7 +5,9 @@ pub mod lease;
 pub mod lock;
 pub mod run;
 
-use tenure::core::LockName;
+use std::time::Duration;
+
+use tenure::core::{LockName, Ttl};
 
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
@@ -16,4 +18,12 @@ use crate::output::failure::{Failure, Result};
 /// Says which rule is broken.
 pub fn lock_name(text: &str) -> Result<LockName> {
     LockName::new(text).map_err(|error| Failure::new(Code::Usage, error.message()))
+}
+
+/// Checks the length of a lease.
+///
+/// # Errors
+/// If it is longer than a store can keep it.
+pub fn ttl(length: Duration) -> Result<Ttl> {
+    Ttl::new(length).map_err(|error| Failure::new(Code::Usage, error.message()))
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tenure::core::Ttl;
+
 use crate::args::{IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
 use crate::exit::Exit;
 use crate::output::codes::Code;
@@ -19,7 +21,7 @@ pub struct RunSettings {
     /// The command.
     pub program: Program,
     /// Length of the lease.
-    pub ttl: Duration,
+    pub ttl: Ttl,
     /// From TERM to KILL.
     pub grace: Duration,
     /// What to do when the lock is busy.
@@ -36,7 +38,7 @@ pub struct RunSettings {
     pub orphans: Orphans,
     /// Run under a parent's lock.
     pub inherit: bool,
-    /// Leave `TENURE_STORE` in the command's environment.
+    /// Tell the command the store.
     pub pass_store: bool,
     /// The exit code for busy.
     pub exit_busy: Exit,
@@ -62,6 +64,9 @@ impl RunSettings {
                 "--hold-at-most is zero: nothing could run",
             ));
         }
+        if let Some(least) = args.hold_at_least {
+            super::ttl(least.max(Ttl::MIN.duration()))?;
+        }
         let program = match args.shell {
             Some(string) => Program::shell(string),
             None => Program::find(&args.command)?,
@@ -69,7 +74,7 @@ impl RunSettings {
         Ok(Self {
             lock,
             program,
-            ttl: args.ttl,
+            ttl: super::ttl(args.ttl)?,
             grace,
             if_busy: args.if_busy,
             on_lost: args.on_lost,
@@ -88,10 +93,10 @@ impl RunSettings {
 
     /// What a person should know about an unusually long lease.
     pub fn long_ttl_remark(&self) -> Option<String> {
-        (self.ttl > Duration::from_secs(600)).then(|| {
+        (self.ttl.duration() > Duration::from_secs(600)).then(|| {
             format!(
                 "a crash would block others for up to {}; leases renew by themselves, 30s is enough",
-                human::duration(self.ttl)
+                human::duration(self.ttl.duration())
             )
         })
     }

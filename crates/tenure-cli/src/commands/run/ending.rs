@@ -108,7 +108,7 @@ impl Ending {
             (Some(_), false) => failure.fact("command", "may have overlapped with the next holder"),
         };
         if *cause == LossCause::Expired {
-            let longer = human::duration(settings.ttl * 4);
+            let longer = human::duration(settings.ttl.duration() * 4);
             failure = failure.help(format!(
                 "a longer lease sits out longer outages: --ttl {longer}"
             ));

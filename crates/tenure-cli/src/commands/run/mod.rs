@@ -3,13 +3,14 @@
 mod ending;
 mod lease_status;
 mod nested;
+mod notices;
 
 use std::time::Duration;
 
 use serde_json::json;
 use tenure::Guard;
 use tenure::clock::SystemClock;
-use tenure::core::{Moment, Ttl};
+use tenure::core::Moment;
 
 use self::ending::Ending;
 use super::interrupted;
@@ -69,6 +70,7 @@ fn execute_with(
     let choice = StoreChoice::resolve(store)?;
     let inherited = Inherited::read();
     choice.remark(&output);
+    choice.remark_on_parent(&inherited, &output);
     if let Some(remark) = settings.long_ttl_remark() {
         output.hint(&remark);
     }
@@ -76,9 +78,11 @@ fn execute_with(
         return nested::execute(&settings, &inherited, choice);
     }
     super::runtime()?.block_on(async {
-        let session = Session::open(choice).await?;
+        let asked = SystemClock::read();
+        let session = Session::open_patiently(choice, settings.lock.wait).await?;
         let run = Run {
             settings: &settings,
+            asked,
             session: &session,
             inherited,
             output,
@@ -90,6 +94,7 @@ fn execute_with(
 
 struct Run<'a> {
     settings: &'a RunSettings,
+    asked: Moment,
     session: &'a Session,
     inherited: Inherited,
     output: Output,
@@ -101,7 +106,7 @@ impl Run<'_> {
         let mut signals = Signals::install().map_err(|error| {
             Failure::new(Code::System, format!("cannot catch signals: {error}"))
         })?;
-        let asked = SystemClock::read();
+        let asked = self.asked;
         let guard = match self.take(&mut signals).await {
             Ok(Taken::Held(guard)) => guard,
             Ok(Taken::Interrupted(arrived)) => return Ok(self.give_up(arrived, asked)),
@@ -142,12 +147,12 @@ impl Run<'_> {
 
     async fn take(&self, signals: &mut Signals) -> Result<Taken> {
         let settings = self.settings;
-        let ttl =
-            Ttl::new(settings.ttl).map_err(|error| Failure::new(Code::Usage, error.message()))?;
+
         let taking = Taking {
             session: self.session,
             lock: &settings.lock,
-            ttl,
+            asked: self.asked,
+            ttl: settings.ttl,
             tie: Tie::DiesWithUs,
             output: self.output,
             progress: settings.progress,
@@ -157,7 +162,7 @@ impl Run<'_> {
     }
 
     fn give_up(&self, arrived: job::Arrived, asked: Moment) -> Exit {
-        let exit = interrupted(arrived);
+        let exit = Exit::of_signal(arrived.signal);
         let waited = SystemClock::read().since(asked);
         self.events.write(
             "end",
@@ -167,11 +172,7 @@ impl Run<'_> {
                 "held_ms": 0, "fence": null, "exit_code": exit.code(),
             }),
         );
-        if arrived.from_terminal {
-            // A loop in the shell stops only if ^C is what ended us.
-            job::die_of(arrived.signal);
-        }
-        exit
+        interrupted(arrived)
     }
 
     fn busy(&self, failure: Failure) -> Result<Exit> {
@@ -198,9 +199,12 @@ impl Run<'_> {
     async fn supervise(&self, guard: &Guard, signals: &mut Signals) -> JobEnd {
         let name = self.settings.lock.name.as_str();
         let reporter = |notice: &Notice| {
-            self.output.warn(&format!("lock {name:?}: {notice}"));
-            self.events
-                .write("notice", json!({ "text": notice.to_string() }));
+            // The end of the run says it anyway.
+            if *notice != Notice::HoldAtMost {
+                self.output.warn(&format!("lock {name:?}: {notice}"));
+            }
+            let (event, fields) = notices::event(notice);
+            self.events.write(event, fields);
         };
         let (status, following) = lease_status::follow(guard);
         let job = job::run(self.plan(guard), signals, status, &reporter);
@@ -223,8 +227,8 @@ impl Run<'_> {
             name: &settings.lock.name,
             lease: guard.lease(),
             who: settings.lock.party.who(),
-            ttl_ms: milliseconds(settings.ttl),
-            fingerprint: &self.session.choice().url.fingerprint(),
+            ttl_ms: settings.ttl.as_millis(),
+            store: &self.session.choice().url,
         }
         .variables(&self.inherited, settings.pass_store);
         plan.grace = settings.grace;
@@ -263,7 +267,7 @@ impl Run<'_> {
         };
         let result = self.session.within(RELEASE_LIMIT, leaving).await;
         if let (Err(error), false) = (result, lost) {
-            let ttl = crate::output::human::duration(self.settings.ttl);
+            let ttl = crate::output::human::duration(self.settings.ttl.duration());
             let error = error.without(&self.session.choice().url.secrets());
             self.output.warn(&format!(
                 "could not give the lock back ({}); the lease ends by itself within {ttl}",

@@ -28,7 +28,7 @@ pub(super) fn execute(
     same_store(&choice, inherited)?;
     let lease = parents_lease(settings, inherited)?;
     super::super::runtime()?.block_on(async {
-        let session = Session::open(choice).await?;
+        let session = Session::open_patiently(choice, settings.lock.wait).await?;
         let left = session.left_of(&settings.lock.name, lease).await?;
         left.map(drop)
             .ok_or_else(|| complaints::lost(&settings.lock.name, None))
