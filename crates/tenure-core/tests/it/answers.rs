@@ -2,18 +2,19 @@
 
 use tenure_core::{Acquire, Action, Fence, Grant, Mode, Outcome, OwnerId, Removed, Waiting};
 
-use crate::rules::{Checked, Taken, could_join, rule};
+use crate::rules::{Checked, Taken, could_join, renewed, rule};
 
 pub(crate) fn the_answer_is_true(step: &Taken<'_>) -> Checked {
     let held = |owner: OwnerId, fence: Fence| {
         let mut holders = step.before.holders.iter();
         holders.find(|h| (h.owner, h.fence) == (owner, fence) && step.goes_on(h))
     };
+    whoever_was_ended_by_force_is_told(step)?;
     match (step.action, &step.decision.outcome) {
         (Action::Acquire(acquire), outcome) => acquire_answers_true(step, acquire, outcome),
         (Action::Renew(r), Outcome::Renewed { expiry }) => {
             let holder = held(r.owner, r.fence).ok_or("renewed what is not held")?;
-            let expected = holder.expiry.max(step.now.plus(r.ttl.duration()));
+            let expected = renewed(step, holder, r);
             rule(*expiry == expected, "a renewal shortened, or fell short")
         }
         (Action::Convert(c), Outcome::Converted { expiry }) => {
@@ -50,6 +51,22 @@ pub(crate) fn the_answer_is_true(step: &Taken<'_>) -> Checked {
         }
         _ => Err("an answer to another question"),
     }
+}
+
+fn whoever_was_ended_by_force_is_told(step: &Taken<'_>) -> Checked {
+    let Outcome::NotHeld { forced } = &step.decision.outcome else {
+        return Ok(());
+    };
+    let asked = match step.action {
+        Action::Renew(r) => (r.owner, r.fence),
+        Action::Convert(r) => (r.owner, r.fence),
+        Action::Release(r) => (r.owner, r.fence),
+        Action::ForceRelease(r) => (r.owner, r.fence),
+        _ => return Err("an answer to another question"),
+    };
+    let last = step.before.forced.as_ref();
+    let expected = last.filter(|last| (last.owner, last.fence) == asked);
+    rule(forced.as_ref() == expected, "wrong word about force")
 }
 
 fn acquire_answers_true(step: &Taken<'_>, acquire: &Acquire, outcome: &Outcome) -> Checked {

@@ -11,7 +11,7 @@ use crate::support::Lock;
 use crate::trace::{Ask, Pass, Past, Step, trace};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn every_step_of_every_trace_keeps_the_rules(steps in trace()) {

@@ -59,12 +59,25 @@ fn a_detached_hold_outlives_its_process() {
         anchor,
         ..acquire(1)
     });
-    lock.apply(&Action::Renew(Renew {
-        owner: owner(1),
-        fence: grant.fence,
-        ttl: ttl(10),
-        detach: true,
-    }));
+    leave_behind(&mut lock, grant.fence, 10);
     lock.seen.dead.insert(inbox(1));
     assert!(matches!(lock.acquire(&acquire(2)), Outcome::Busy(_)));
+}
+
+#[test]
+fn whoever_leaves_its_hold_behind_may_also_shorten_it() {
+    let mut lock = Lock::new();
+    let grant = lock.granted(&acquire(1));
+    let expiry = lock.now.plus(seconds(2));
+    let outcome = leave_behind(&mut lock, grant.fence, 2);
+    assert_eq!(outcome, Outcome::Renewed { expiry });
+}
+
+fn leave_behind(lock: &mut Lock, fence: Fence, length: u64) -> Outcome {
+    lock.apply(&Action::Renew(Renew {
+        owner: owner(1),
+        fence,
+        ttl: ttl(length),
+        detach: true,
+    }))
 }

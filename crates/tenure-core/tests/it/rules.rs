@@ -2,7 +2,7 @@
 //! there is not repeated here.
 
 use tenure_core::{
-    Acquire, Action, Decision, Fence, Holder, LockState, Mode, Outcome, OwnerId, Removed,
+    Acquire, Action, Decision, Fence, Holder, LockState, Mode, Outcome, OwnerId, Removed, Renew,
     Timestamp, Waiter, Waiting,
 };
 
@@ -201,7 +201,7 @@ fn as_asked(step: &Taken<'_>, holder: &Holder) -> Holder {
     let mut expected = holder.clone();
     match step.action {
         Action::Renew(r) if (r.owner, r.fence) == (holder.owner, holder.fence) => {
-            expected.expiry = holder.expiry.max(step.now.plus(r.ttl.duration()));
+            expected.expiry = renewed(step, holder, r);
             if r.detach {
                 expected.anchor = None;
             }
@@ -215,6 +215,16 @@ fn as_asked(step: &Taken<'_>, holder: &Holder) -> Holder {
         _ => {}
     }
     expected
+}
+
+/// Until when a renewed hold lasts: never shorter than before, unless its holder leaves it behind.
+pub(crate) fn renewed(step: &Taken<'_>, holder: &Holder, renew: &Renew) -> Timestamp {
+    let asked = step.now.plus(renew.ttl.duration());
+    if renew.detach {
+        asked
+    } else {
+        holder.expiry.max(asked)
+    }
 }
 
 fn no_place_is_lost(step: &Taken<'_>) -> Checked {

@@ -1,6 +1,6 @@
 //! Short words for building requests, and a lock that remembers its state between them.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tenure_core::{
@@ -64,8 +64,8 @@ pub(crate) fn in_mode(acquire: Acquire, mode: Mode) -> Acquire {
 /// What a store can see, as a test wants it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    pub(crate) unreachable: HashSet<Inbox>,
-    pub(crate) dead: HashSet<Inbox>,
+    pub(crate) unreachable: BTreeSet<Inbox>,
+    pub(crate) dead: BTreeSet<Inbox>,
 }
 
 impl Liveness for Seen {
