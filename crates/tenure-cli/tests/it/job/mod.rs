@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod binary;
 mod driver;
 mod endings;
 mod guard;
 mod loss;
+mod pty;
 mod signals;
+mod terminal;
 mod world;

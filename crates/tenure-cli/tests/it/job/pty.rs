@@ -1,0 +1,142 @@
+//! An interactive shell on a real terminal, as a person at the keyboard sees it.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::process::{Signal, ioctl_tiocsctty, kill_process_group, setsid};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use tempfile::TempDir;
+
+use super::world::eventually;
+
+/// ^C
+pub(super) const INTERRUPT: &str = "\x03";
+/// ^Z
+pub(super) const SUSPEND: &str = "\x1a";
+
+/// A shell with job control, a terminal, and a folder `$D` of its own. What is typed may be echoed,
+/// so tests wait for what only a program can have printed: `echo two-$((1+1))` prints `two-2`.
+pub(super) struct Shell {
+    shell: Child,
+    keyboard: File,
+    screen: Arc<Mutex<String>>,
+    /// How much of the screen has been read.
+    read: usize,
+    pub(super) folder: TempDir,
+}
+
+impl Shell {
+    /// A shell in which `$T` is `tenure run` on a lock of this test's own.
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let terminal = ioctl_tiocgptpeer(&master, flags).unwrap();
+        let stdio = || Stdio::from(terminal.try_clone().unwrap());
+        let mut command = Command::new("/bin/sh");
+        command
+            .arg("-i")
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", folder.path())
+            .env("PS1", "@ ")
+            .env("D", folder.path())
+            .env(
+                "T",
+                concat!(env!("CARGO_BIN_EXE_tenure"), " run lock --store memory:"),
+            )
+            .current_dir(folder.path())
+            .stdin(stdio())
+            .stdout(stdio())
+            .stderr(stdio());
+        take_terminal(&mut command);
+        let shell = command.spawn().unwrap();
+        let screen = Arc::new(Mutex::new(String::new()));
+        let mut output = File::from(master.try_clone().unwrap());
+        let copy = screen.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // Fails when the last process has closed the terminal.
+            while let Ok(length @ 1..) = output.read(&mut buffer) {
+                let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+                copy.lock().unwrap().push_str(&text);
+            }
+        });
+        Self {
+            shell,
+            keyboard: File::from(master),
+            screen,
+            read: 0,
+            folder,
+        }
+    }
+
+    /// Presses keys.
+    pub(super) fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a line.
+    pub(super) fn line(&mut self, line: &str) {
+        self.press(&format!("{line}\n"));
+    }
+
+    /// Waits until `text` appears after what was waited for before.
+    pub(super) fn expect(&mut self, text: &str) {
+        let found = eventually(&format!("{text:?} on the screen"), || {
+            let screen = self.screen.lock().unwrap();
+            let found = screen[self.read..].find(text);
+            found.map(|at| self.read + at + text.len())
+        });
+        self.read = found;
+    }
+
+    /// Waits until the shell has the terminal and answers.
+    pub(super) fn expect_shell(&mut self) {
+        self.line("echo shell-$((20+22))");
+        self.expect("shell-42");
+    }
+
+    /// Waits until the last command's exit code is on the screen.
+    pub(super) fn expect_code(&mut self, code: i32) {
+        self.line("echo code-$?-$((20+22))");
+        self.expect(&format!("code-{code}-42"));
+    }
+
+    /// Everything that was ever on the screen.
+    pub(super) fn screen(&self) -> String {
+        self.screen.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the screen was:\n{}", self.screen());
+        }
+        // Hangs up on whatever the shell has left in its session.
+        let _ = kill_process_group(rustix::process::Pid::from_child(&self.shell), Signal::KILL);
+        let _ = self.shell.wait();
+    }
+}
+
+#[allow(
+    unsafe_code,
+    reason = "a terminal can only be taken by the new session's own leader"
+)]
+fn take_terminal(command: &mut Command) {
+    // SAFETY: two system calls on plain values between fork and exec; nothing is allocated.
+    unsafe {
+        command.pre_exec(|| {
+            setsid()?;
+            ioctl_tiocsctty(rustix::stdio::stdin())?;
+            Ok(())
+        });
+    }
+}
