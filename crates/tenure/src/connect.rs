@@ -47,6 +47,14 @@ async fn open(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error
     }
 }
 
+#[cfg(feature = "sqlite")]
+async fn open_sqlite(url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    use crate::stores::sqlite::{Options, SqliteStore};
+
+    Ok(Arc::new(SqliteStore::connect(Options::parse(url)?).await?))
+}
+
+#[cfg(not(feature = "sqlite"))]
 async fn open_sqlite(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
     Err(left_out("sqlite"))
 }

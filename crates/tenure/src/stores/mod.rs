@@ -1,3 +1,5 @@
 //! The stores: ways to run [`decide`](tenure_core::decide()) atomically, one folder each.
 
 pub mod memory;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;

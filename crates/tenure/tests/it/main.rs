@@ -7,3 +7,6 @@
 )]
 
 mod support;
+
+#[cfg(feature = "sqlite")]
+mod sqlite_store;

@@ -1,0 +1,44 @@
+//! What the SQLite store promises, and what breaks it.
+
+use tenure_core::{Guarantees, Holds, Promise, PromiseId};
+
+/// What the SQLite store promises.
+pub const GUARANTEES: Guarantees = Guarantees {
+    store: "sqlite",
+    scope: "processes of one machine that use the same file",
+    clock: "time since boot (CLOCK_BOOTTIME), which never jumps and counts sleep",
+    wake_up: "Unix datagram with the grant, a poll of the file as a net",
+    promises: [
+        Promise {
+            id: PromiseId::S1,
+            holds: Holds::If(
+                "the file is kept, or the wall clock has not gone back since it was deleted",
+            ),
+        },
+        Promise {
+            id: PromiseId::S2,
+            holds: Holds::If(
+                "one kernel alone uses the file, and nobody deletes, replaces or restores it \
+                 while it is in use",
+            ),
+        },
+        Promise {
+            id: PromiseId::S3,
+            holds: Holds::If("S1 holds"),
+        },
+        Promise {
+            id: PromiseId::L1,
+            holds: Holds::If(
+                "bound: at once for a killed process, the rest of the ttl for a stopped one",
+            ),
+        },
+        Promise {
+            id: PromiseId::L2,
+            holds: Holds::If("no process is stopped in the middle of its transaction"),
+        },
+        Promise {
+            id: PromiseId::L3,
+            holds: Holds::If("bound: one poll, 250 ms by default"),
+        },
+    ],
+};
