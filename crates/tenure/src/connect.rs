@@ -59,6 +59,13 @@ async fn open_sqlite(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Stor
     Err(left_out("sqlite"))
 }
 
+#[cfg(feature = "redis")]
+async fn open_redis(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    let store = crate::stores::redis::RedisStore::connect(url, clock.clone()).await?;
+    Ok(Arc::new(store))
+}
+
+#[cfg(not(feature = "redis"))]
 async fn open_redis(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
     Err(left_out("redis"))
 }

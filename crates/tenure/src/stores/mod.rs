@@ -1,5 +1,7 @@
 //! The stores: ways to run [`decide`](tenure_core::decide()) atomically, one folder each.
 
 pub mod memory;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -1,0 +1,43 @@
+//! What one Redis server promises, in honest words.
+
+use tenure_core::{Guarantees, Holds, Promise, PromiseId};
+
+/// What the Redis store promises.
+pub const GUARANTEES: Guarantees = Guarantees {
+    store: "redis",
+    scope: "all clients of one Redis server (and database and prefix), on any machine",
+    clock: "the server's wall clock",
+    wake_up: "a message on the same connection (RESP3), or on a second one (RESP2)",
+    promises: [
+        Promise {
+            id: PromiseId::S1,
+            holds: Holds::If(
+                "after the server lost data, its wall clock is not behind the last fence it gave",
+            ),
+        },
+        Promise {
+            id: PromiseId::S2,
+            holds: Holds::If(
+                "the server keeps the writes it has acknowledged (no restart without its data, no \
+                 promoted replica that lags, no eviction, no FLUSHALL or DEL by others) and its wall \
+                 clock gains at most the margin and 0.1 % during a lease, by step or by slew",
+            ),
+        },
+        Promise {
+            id: PromiseId::S3,
+            holds: Holds::If("S1 holds"),
+        },
+        Promise {
+            id: PromiseId::L1,
+            holds: Holds::If("bound: the rest of the ttl, then the next sign of life of a waiter"),
+        },
+        Promise {
+            id: PromiseId::L2,
+            holds: Holds::If("the holder is a tenure client; others are polled"),
+        },
+        Promise {
+            id: PromiseId::L3,
+            holds: Holds::If("bound: a third of the time for which a place is kept"),
+        },
+    ],
+};

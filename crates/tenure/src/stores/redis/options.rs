@@ -1,0 +1,365 @@
+//! [`Options`]: what a `redis:` URL says. Nothing here talks to a server, and no error of this file
+//! ever shows a password.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use redis::{
+    ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo,
+};
+use tenure_core::{Error, ErrorKind};
+use url::Url;
+
+/// Everything before this in a key is reserved for what the store keeps beside its locks.
+pub(super) const RESERVED: &str = "~tenure:";
+
+const DEFAULT_PREFIX: &str = "tenure:";
+const DEFAULT_PORT: u16 = 6379;
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+const KNOWN: [&str; 6] = ["prefix", "protocol", "call_timeout", "db", "user", "pass"];
+
+/// What a URL says.
+#[derive(Clone)]
+pub(super) struct Options {
+    pub(super) address: Address,
+    user: Option<String>,
+    password: Option<String>,
+    database: i64,
+    /// Put before each lock name to make its key.
+    pub(super) prefix: String,
+    /// `None`: RESP3, or RESP2 where the server refuses that.
+    pub(super) protocol: Option<ProtocolVersion>,
+    /// No call lasts longer.
+    pub(super) call_timeout: Duration,
+}
+
+/// Where the server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    Tcp { host: String, port: u16 },
+    Tls { host: String, port: u16 },
+    Unix(PathBuf),
+}
+
+impl Options {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`] that says what is wrong and what is meant instead.
+    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+        // The parser's own errors do not repeat the text, so they cannot leak a password.
+        let url =
+            Url::parse(text).map_err(|cause| wrong("the Redis URL is not a URL").because(cause))?;
+        if url.fragment().is_some() {
+            return Err(wrong(
+                "a Redis URL has no part after `#`: write a `#` in a password as %23",
+            ));
+        }
+        let mut options = Self {
+            address: Address::of(&url)?,
+            user: non_empty(decoded(url.username(), "user name")?),
+            password: url
+                .password()
+                .map(|text| decoded(text, "password"))
+                .transpose()?,
+            database: 0,
+            prefix: DEFAULT_PREFIX.to_owned(),
+            protocol: None,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
+        };
+        if !matches!(options.address, Address::Unix(_)) {
+            options.database = database(url.path().trim_matches('/'))?;
+        }
+        let mut seen = Vec::new();
+        for (key, value) in url.query_pairs() {
+            if seen.contains(&key) {
+                return Err(wrong(format!("the option `{key}` is given twice")));
+            }
+            options.set(&key, &value)?;
+            seen.push(key);
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        let unix = matches!(self.address, Address::Unix(_));
+        match key {
+            "prefix" => self.prefix = prefix(value)?,
+            "protocol" => self.protocol = Some(protocol(value)?),
+            "call_timeout" => self.call_timeout = call_timeout(value)?,
+            "db" if unix => self.database = database(value)?,
+            "user" if unix => self.user = non_empty(value.to_owned()),
+            "pass" if unix => self.password = Some(value.to_owned()),
+            "db" => {
+                return Err(wrong(
+                    "write the database number as the path: redis://host/1",
+                ));
+            }
+            "user" | "pass" => {
+                return Err(wrong(
+                    "write credentials before the host: redis://user:password@host",
+                ));
+            }
+            _ => return Err(unknown_option(key)),
+        }
+        Ok(())
+    }
+
+    /// What the driver needs to connect with this protocol.
+    pub(super) fn connection_info(
+        &self,
+        protocol: ProtocolVersion,
+    ) -> redis::RedisResult<ConnectionInfo> {
+        let mut settings = RedisConnectionInfo::default()
+            .set_db(self.database)
+            .set_protocol(protocol)
+            .set_lib_name("tenure", env!("CARGO_PKG_VERSION"));
+        if let Some(user) = &self.user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &self.password {
+            settings = settings.set_password(password);
+        }
+        let address = match self.address.clone() {
+            Address::Tcp { host, port } => ConnectionAddr::Tcp(host, port),
+            Address::Tls { host, port } => ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure: false,
+                tls_params: None,
+            },
+            Address::Unix(path) => ConnectionAddr::Unix(path),
+        };
+        let tcp = redis::io::tcp::TcpSettings::default().set_nodelay(true);
+        Ok(address
+            .into_connection_info()?
+            .set_redis_settings(settings)
+            .set_tcp_settings(tcp))
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("address", &self.address)
+            .field("database", &self.database)
+            .field("prefix", &self.prefix)
+            .field("call_timeout", &self.call_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Address {
+    fn of(url: &Url) -> Result<Self, Error> {
+        let host = match url.host() {
+            Some(url::Host::Ipv6(address)) => address.to_string(),
+            Some(host) if !host.to_string().is_empty() => decoded(&host.to_string(), "host name")?,
+            _ => "localhost".to_owned(),
+        };
+        let port = url.port().unwrap_or(DEFAULT_PORT);
+        match url.scheme() {
+            "redis" | "valkey" => Ok(Self::Tcp { host, port }),
+            "rediss" | "valkeys" => Ok(Self::Tls { host, port }),
+            "redis+unix" | "unix" | "valkey+unix" => {
+                let path = decoded(url.path(), "path")?;
+                if path.is_empty() || path == "/" || url.has_host() && url.host_str() != Some("") {
+                    return Err(wrong(
+                        "a Unix socket is written redis+unix:///path/to/redis.sock (three slashes)",
+                    ));
+                }
+                Ok(Self::Unix(path.into()))
+            }
+            other => Err(wrong(format!(
+                "`{other}:` is not a Redis URL: use redis://, rediss:// or redis+unix://"
+            ))),
+        }
+    }
+
+    /// Whether the connection is encrypted.
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls { .. })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } | Self::Tls { host, port } if host.contains(':') => {
+                write!(f, "[{host}]:{port}")
+            }
+            Self::Tcp { host, port } | Self::Tls { host, port } => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Configuration, message)
+}
+
+fn unknown_option(key: &str) -> Error {
+    let closest = KNOWN
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(key, known), known))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    wrong(match closest {
+        Some((_, known)) => {
+            format!("a Redis URL has no option `{key}`: did you mean `{known}`?")
+        }
+        None => format!(
+            "a Redis URL has no option `{key}`: there are prefix, protocol and call_timeout"
+        ),
+    })
+}
+
+fn non_empty(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn decoded(text: &str, what: &str) -> Result<String, Error> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    let decoded = decoded.map_err(|_| wrong(format!("the {what} in the URL is not UTF-8")))?;
+    Ok(decoded.into_owned())
+}
+
+fn database(text: &str) -> Result<i64, Error> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let number = text.parse().ok().filter(|number| *number >= 0);
+    number.ok_or_else(|| wrong(format!("`{text}` is not a database number (0, 1, …)")))
+}
+
+fn prefix(text: &str) -> Result<String, Error> {
+    if text.chars().any(char::is_control) {
+        return Err(wrong("the prefix contains a control character"));
+    }
+    if text.starts_with(RESERVED) {
+        return Err(wrong(format!(
+            "the prefix must not begin with `{RESERVED}`: tenure keeps its own keys there"
+        )));
+    }
+    Ok(text.to_owned())
+}
+
+fn protocol(text: &str) -> Result<ProtocolVersion, Error> {
+    match text {
+        "resp3" | "3" => Ok(ProtocolVersion::RESP3),
+        "resp2" | "2" => Ok(ProtocolVersion::RESP2),
+        _ => Err(wrong(format!(
+            "`{text}` is not a protocol: use resp3 or resp2"
+        ))),
+    }
+}
+
+fn call_timeout(text: &str) -> Result<Duration, Error> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => 0,
+    };
+    let millis = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor));
+    match millis {
+        Some(millis @ 10..=600_000) => Ok(Duration::from_millis(millis)),
+        _ => Err(wrong(format!(
+            "`{text}` is not a call_timeout: write a whole number with its unit, from 10ms to 10m, for example 2s"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(url: &str) -> Options {
+        Options::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+    }
+
+    fn refusal(url: &str) -> String {
+        let error = Options::parse(url).expect_err(url);
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        error.to_string()
+    }
+
+    #[test]
+    fn a_host_alone_is_enough() {
+        let options = options("redis://example");
+        assert_eq!(options.address.to_string(), "example:6379");
+        assert_eq!(options.prefix, "tenure:");
+        assert_eq!(options.call_timeout, Duration::from_secs(2));
+        assert_eq!((options.protocol, options.database), (None, 0));
+    }
+
+    #[test]
+    fn every_part_is_read() {
+        let options =
+            options("rediss://us%20er:p%40ss@h:7000/3?prefix=&protocol=resp2&call_timeout=150ms");
+        assert!(options.address.is_tls());
+        assert_eq!(options.address.to_string(), "h:7000");
+        assert_eq!(options.user.as_deref(), Some("us er"));
+        assert_eq!(options.password.as_deref(), Some("p@ss"));
+        assert_eq!(options.database, 3);
+        assert_eq!(options.prefix, "");
+        assert_eq!(options.protocol, Some(ProtocolVersion::RESP2));
+        assert_eq!(options.call_timeout, Duration::from_millis(150));
+    }
+
+    #[test]
+    fn a_unix_socket_takes_database_and_credentials_as_options() {
+        for scheme in ["redis+unix", "unix"] {
+            let options = options(&format!("{scheme}:///run/re%20dis.sock?db=2&user=u&pass=p"));
+            assert_eq!(options.address, Address::Unix("/run/re dis.sock".into()));
+            assert_eq!(options.database, 2);
+            assert_eq!(options.password.as_deref(), Some("p"));
+        }
+        assert!(refusal("redis+unix://run/redis.sock").contains("three slashes"));
+    }
+
+    #[test]
+    fn an_ipv6_address_keeps_its_brackets_on_screen_only() {
+        let options = options("redis://[::1]:7000");
+        assert_eq!(options.address.to_string(), "[::1]:7000");
+        assert!(matches!(options.address, Address::Tcp { host, .. } if host == "::1"));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_with_advice() {
+        assert!(refusal("redis://h?prefx=a").contains("did you mean `prefix`?"));
+        assert!(refusal("redis://h?insecure").contains("there are prefix"));
+        assert!(refusal("redis://h?prefix=a&prefix=b").contains("twice"));
+        assert!(refusal("redis://h?protocol=4").contains("resp3 or resp2"));
+        assert!(refusal("redis://h?call_timeout=2").contains("with its unit"));
+        assert!(refusal("redis://h?call_timeout=1ms").contains("from 10ms"));
+        assert!(refusal("redis://h?prefix=~tenure:x").contains("~tenure:"));
+        assert!(refusal("redis://h/zero").contains("database number"));
+        assert!(refusal("redis://h?db=1").contains("redis://host/1"));
+        assert!(refusal("redis://h#insecure").contains('#'));
+    }
+
+    #[test]
+    fn no_text_shows_the_password() {
+        let secret = "hunter2";
+        for url in [
+            "redis://u:hunter2@h:port",
+            "redis://u:hunter2@h/zero",
+            "redis://u:hunter2@h?nonsense=1",
+            "redis://u:hunter2@h#x",
+            "ftp://u:hunter2@h",
+            "redis+unix:///s?pass=hunter2&bad=1",
+        ] {
+            assert!(!refusal(url).contains(secret), "{url}");
+        }
+        let shown = format!("{:?}", options("redis://u:hunter2@h"));
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}

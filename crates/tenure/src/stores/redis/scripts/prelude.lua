@@ -1,0 +1,378 @@
+-- What every request shares. Rust puts this file before each of the others; one EVALSHA then runs a
+-- batch of requests of one kind. It mirrors `decide` in crate tenure-core: mod.rs and admit.rs.
+--
+-- KEYS, six per request:
+--   1 lock     string "v1 <owner> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>" (exclusive),
+--              or hash, field "tenure" -> "v1 lock" or "v1 semaphore <capacity>",
+--              field <owner> -> "<mode> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>"
+--   2 fence    string, the highest fence given
+--   3 queue    sorted set, owner by ticket (order of arrival)
+--   4 alive    sorted set, owner by the time until which its place is kept
+--   5 waiters  hash, owner -> "<mode> <ttl> <since> <alive_for> <channel> <pid> <host> <who> <label>"
+--   6 forced   string "<owner> <fence> <at> <pid> <host> <who> <label> <reason>"
+-- ARGV, `width` per request: 1 nonce, 2 owner (or "-"), then what the request's own file says.
+-- Reply, one text per request: "<nonce> <owner> <now> <more> <said...>". `more` is "-", or where to go
+-- on in the queue because this step has looked at enough waiters. `said` is what the request's own
+-- file lists, or "error <message>": one request's failure never touches another's.
+--
+-- Modes are "x", "s" or "p<count>/<capacity>". Times and fences are in microseconds of this server's
+-- clock, ttl in milliseconds. Texts are percent-encoded by Rust, so a space always separates.
+-- Numbers go to Redis as digits: Lua itself would write 1.7e+15.
+
+local EXAMINED = 50      -- waiters looked at in one step
+local PURGED = 100       -- silent waiters dropped in one step
+local SHOWN = 8          -- holders described to somebody who waits
+local DAY = 86400000     -- how long a last fence is remembered after its grant has ended, ms
+local HOUR = '3600000'   -- how long a forced release is remembered, ms
+
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+
+local function digits(number)
+  return string.format('%.0f', number)
+end
+
+local NOW = digits(now)
+
+-- Milliseconds from now to `moment`, rounded up: a key never goes before the hold it stands for.
+-- One more, because Redis counts from the whole millisecond in which the script began.
+local function px(moment)
+  return digits(math.ceil((moment - now) / 1000) + 1)
+end
+
+-- The rules. A function that makes them, because making them costs more than a quick request does.
+local function machine()
+  local tools = {}
+
+  local function kind_of(mode)
+    return string.match(mode, '^p%d+/(%d+)$') or 'lock'
+  end
+
+  -- Mode::fits. Nothing fits beside a foreign holder.
+  local function fits(state, mode)
+    if state.foreign then return false end
+    if mode == 'x' then return #state.holders == 0 end
+    local count, capacity = string.match(mode, '^p(%d+)/(%d+)$')
+    local taken = 0
+    for _, holder in ipairs(state.holders) do
+      if not count then
+        if holder.mode ~= 's' then return false end
+      else
+        taken = taken + tonumber(string.match(holder.mode, '^p(%d+)/') or capacity)
+      end
+    end
+    return not count or taken + tonumber(count) <= tonumber(capacity)
+  end
+
+  local function unpack_holder(owner, mode, text)
+    local fence, since, expiry, ttl, party =
+      string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+)$')
+    if not fence then return nil end
+    return {
+      owner = owner, mode = mode, fence = tonumber(fence), since = since,
+      expiry = tonumber(expiry), ttl = ttl, party = party,
+    }
+  end
+
+  local function pack_holder(holder)
+    return digits(holder.fence) .. ' ' .. holder.since .. ' ' .. digits(holder.expiry) .. ' '
+      .. holder.ttl .. ' ' .. holder.party
+  end
+
+  local function found_foreign(state, what)
+    state.stored = 'foreign'
+    local rest = redis.call('PTTL', state.lock)
+    state.foreign = {what = what, expiry = rest >= 0 and now + rest * 1000 or nil}
+  end
+
+  local function keep(state, owner, holder)
+    if holder.expiry > now then
+      table.insert(state.holders, holder)
+    else
+      table.insert(state.dropped, owner)
+      state.changed = true
+    end
+  end
+
+  local function load_string(state, value)
+    local owner, text = string.match(value, '^v1 (%x+) (.*)$')
+    local holder = owner and #owner == 32 and unpack_holder(owner, 'x', text)
+    if not holder then return found_foreign(state, 'string') end
+    state.stored = 'string'
+    keep(state, owner, holder)
+  end
+
+  local function load_hash(state)
+    local all = redis.call('HGETALL', state.lock)
+    state.stored = 'hash'
+    for index = 1, #all, 2 do
+      local mode, text = string.match(all[index + 1], '^(%S+) (.*)$')
+      local holder = all[index] ~= 'tenure' and mode and unpack_holder(all[index], mode, text)
+      if holder then keep(state, all[index], holder) end
+    end
+    table.sort(state.holders, function(one, other) return one.fence < other.fence end)
+  end
+
+  -- Forgets the places of these owners.
+  local function forget(state, owners)
+    local gone = redis.call('ZREM', state.queue, unpack(owners))
+    redis.call('ZREM', state.alive, unpack(owners))
+    redis.call('HDEL', state.waiters, unpack(owners))
+    state.waiting = state.waiting - gone
+    return gone > 0
+  end
+
+  -- Loads a name and forgets what has ended (Step::expire). With `looking`, nothing is written.
+  function tools.load(k, looking)
+    local state = {
+      lock = KEYS[k + 1], fence = KEYS[k + 2], queue = KEYS[k + 3], alive = KEYS[k + 4],
+      waiters = KEYS[k + 5], forced = KEYS[k + 6],
+      holders = {}, dropped = {}, handovers = {}, stored = 'nothing', changed = false,
+    }
+    local value = redis.pcall('GET', state.lock)
+    if type(value) == 'string' then
+      load_string(state, value)
+    elseif value then
+      if not string.find(value.err, 'WRONGTYPE', 1, true) then error(value.err, 0) end
+      local marker = redis.pcall('HGET', state.lock, 'tenure')
+      if type(marker) == 'string' and string.sub(marker, 1, 3) == 'v1 ' then
+        load_hash(state)
+      else
+        found_foreign(state, redis.call('TYPE', state.lock).ok)
+      end
+    end
+    state.waiting = redis.call('ZCARD', state.queue)
+    if state.waiting > 0 and not looking then
+      local silent = redis.call('ZRANGEBYSCORE', state.alive, '-inf', NOW, 'LIMIT', 0, PURGED)
+      if #silent > 0 then forget(state, silent) end
+      if #silent == PURGED then state.more = '-inf' end
+    end
+    return state
+  end
+
+  function tools.waiter(state, owner)
+    local text = redis.call('HGET', state.waiters, owner)
+    if not text then return nil end
+    local mode, ttl, since, alive_for, channel, party =
+      string.match(text, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+ %S+ %S+ %S+)$')
+    if not mode then return nil end
+    return {mode = mode, ttl = ttl, since = since, alive_for = tonumber(alive_for),
+      channel = channel, party = party}
+  end
+
+  -- LockState::kind, of holders and waiters of ours: a foreign holder has none.
+  function tools.kind(state)
+    local first = state.holders[1]
+    if not first and state.waiting > 0 then
+      first = tools.waiter(state, redis.call('ZRANGE', state.queue, 0, 0)[1] or '')
+    end
+    return first and kind_of(first.mode)
+  end
+  tools.kind_of = kind_of
+  tools.fits = fits
+  tools.forget = forget
+
+  -- LockState::holder, or with a fence LockState::held. Also answers where it is.
+  function tools.holder(state, owner, fence)
+    for index, holder in ipairs(state.holders) do
+      if holder.owner == owner and (not fence or digits(holder.fence) == fence) then
+        return holder, index
+      end
+    end
+  end
+
+  function tools.remove(state, index)
+    table.insert(state.dropped, table.remove(state.holders, index).owner)
+    state.changed = true
+  end
+
+  function tools.last_fence(state)
+    if not state.last then
+      state.last = tonumber(redis.call('GET', state.fence) or 0) or 0
+      for _, holder in ipairs(state.holders) do state.last = math.max(state.last, holder.fence) end
+    end
+    return state.last
+  end
+
+  -- Step::grant. `lasts` in microseconds.
+  function tools.grant(state, owner, mode, lasts, ttl, party)
+    local fence = math.max(tools.last_fence(state) + 1, now)
+    local holder = {
+      owner = owner, mode = mode, fence = fence, since = NOW, expiry = now + lasts, ttl = ttl,
+      party = party, fresh = true,
+    }
+    state.last, state.granted, state.changed = fence, math.max(state.granted or 0, lasts), true
+    table.insert(state.holders, holder)
+    return holder
+  end
+
+  -- Liveness::reachable. Not the answer of PUBLISH: it counts pattern subscribers, who only listen
+  -- in, and it comes too late to pass somebody over. Who may not ask takes everybody for reachable.
+  local function reachable(channel)
+    local count = redis.pcall('PUBSUB', 'NUMSUB', channel)
+    return count.err ~= nil or tonumber(count[2]) > 0
+  end
+
+  -- Step::let_in
+  local function let_in(state, owner, waiter, asks)
+    local lasts = asks and tonumber(waiter.ttl) * 1000 or math.floor(waiter.alive_for / 2)
+    forget(state, {owner})
+    local holder = tools.grant(state, owner, waiter.mode, lasts, waiter.ttl, waiter.party)
+    if not asks then
+      table.insert(state.handovers, {channel = waiter.channel, holder = holder})
+    end
+  end
+
+  -- Step::admit, starting after `cursor` in the queue. Answers whether somebody who can be reached
+  -- still waits (Front::Awaited), or whether that is not known yet (state.more).
+  function tools.admit(state, asking, cursor)
+    local after, examined = cursor or '-inf', 0
+    if state.more then
+      state.more = after
+      return true
+    end
+    while state.waiting > 0 do
+      -- Nothing fits beside these, so there is no need to look.
+      if state.foreign or (state.holders[1] and state.holders[1].mode == 'x') then return true end
+      local found =
+        redis.call('ZRANGEBYSCORE', state.queue, after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      local owner, ticket = found[1], found[2]
+      if not owner then return false end
+      if examined == EXAMINED then
+        state.more = after
+        return true
+      end
+      examined = examined + 1
+      local waiter, asks = tools.waiter(state, owner), owner == asking
+      if not waiter then
+        forget(state, {owner})
+      elseif not asks and not reachable(waiter.channel) then
+        after = '(' .. ticket
+      elseif not fits(state, waiter.mode) then
+        return true
+      else
+        let_in(state, owner, waiter, asks)
+      end
+    end
+    return false
+  end
+
+  local function save_hash(state)
+    local survivors, latest, fields = 0, 0, {}
+    for _, holder in ipairs(state.holders) do
+      if not holder.fresh then survivors = survivors + 1 end
+      latest = math.max(latest, holder.expiry)
+    end
+    local rewrite = state.stored ~= 'hash' or survivors == 0
+    if rewrite then
+      local kind = kind_of(state.holders[1].mode)
+      fields = {'tenure', kind == 'lock' and 'v1 lock' or 'v1 semaphore ' .. kind}
+      if state.stored ~= 'nothing' then redis.call('DEL', state.lock) end
+    elseif #state.dropped > 0 then
+      for first = 1, #state.dropped, 1000 do
+        local last = math.min(first + 999, #state.dropped)
+        redis.call('HDEL', state.lock, unpack(state.dropped, first, last))
+      end
+    end
+    for _, holder in ipairs(state.holders) do
+      if rewrite or holder.fresh or holder.touched then
+        table.insert(fields, holder.owner)
+        table.insert(fields, holder.mode .. ' ' .. pack_holder(holder))
+      end
+    end
+    for first = 1, #fields, 1000 do
+      redis.call('HSET', state.lock, unpack(fields, first, math.min(first + 999, #fields)))
+    end
+    redis.call('PEXPIRE', state.lock, px(latest))
+  end
+
+  -- Writes back what has changed, then tells those who were let in. The fence goes first: if Redis
+  -- refuses to write (OOM, READONLY), it refuses the first write and nothing has happened.
+  function tools.save(state)
+    if not state.changed then return end
+    if state.granted then
+      local remembered = digits(DAY + math.ceil(state.granted / 1000))
+      redis.call('SET', state.fence, digits(state.last), 'PX', remembered)
+    end
+    local first = state.holders[1]
+    if not first then
+      if state.stored ~= 'nothing' and state.stored ~= 'foreign' then
+        redis.call('DEL', state.lock)
+      end
+    elseif first.mode == 'x' then
+      local value = 'v1 ' .. first.owner .. ' ' .. pack_holder(first)
+      redis.call('SET', state.lock, value, 'PX', px(first.expiry))
+    else
+      save_hash(state)
+    end
+    for _, handover in ipairs(state.handovers) do
+      local holder = handover.holder
+      redis.pcall('PUBLISH', handover.channel, 'v1 ' .. holder.owner .. ' ' .. digits(holder.fence)
+        .. ' ' .. NOW .. ' ' .. digits(holder.expiry) .. ' ' .. state.lock)
+    end
+  end
+
+  -- "<owner> <mode> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>"; a foreign holder has
+  -- "-" where nothing is known, and its Redis type for <who>.
+  local function show(holder)
+    return holder.owner .. ' ' .. holder.mode .. ' ' .. pack_holder(holder)
+  end
+
+  local function show_foreign(foreign)
+    local expiry = foreign.expiry and digits(foreign.expiry) or '-'
+    return '- x - - ' .. expiry .. ' - 0 - ' .. foreign.what .. ' -'
+  end
+
+  -- "<count> <holder>..." for at most `limit` holders.
+  function tools.describe(state, limit)
+    local shown = {}
+    if state.foreign then table.insert(shown, show_foreign(state.foreign)) end
+    for _, holder in ipairs(state.holders) do
+      if #shown == limit then break end
+      table.insert(shown, show(holder))
+    end
+    return #shown .. (#shown > 0 and ' ' or '') .. table.concat(shown, ' ')
+  end
+
+  -- inspect.rs, contention: "<holder count> <waiter count> <next expiry or -> <shown> <holder>..."
+  function tools.contention(state)
+    local soonest = state.foreign and state.foreign.expiry
+    for _, holder in ipairs(state.holders) do
+      soonest = math.min(soonest or holder.expiry, holder.expiry)
+    end
+    return (#state.holders + (state.foreign and 1 or 0)) .. ' ' .. state.waiting .. ' '
+      .. (soonest and digits(soonest) or '-') .. ' ' .. tools.describe(state, SHOWN)
+  end
+
+  -- release.rs, not_held
+  function tools.not_held(state, owner, fence)
+    local text, head = redis.call('GET', state.forced), owner .. ' ' .. fence .. ' '
+    if text and string.sub(text, 1, #head) == head then
+      return 'forced ' .. string.sub(text, #head + 1)
+    end
+    return 'nothing'
+  end
+
+  return tools
+end
+
+-- Runs the batch. `quick(k, a)` answers the usual case or nil; `careful(tools, k, a)` answers every
+-- case, and where to go on. `k` and `a` are where the request's KEYS and ARGV begin, less one.
+local function run(width, quick, careful)
+  local replies, tools = {}, nil
+  for request = 1, #KEYS / 6 do
+    local k, a = (request - 1) * 6, (request - 1) * width
+    local fine, said, more = true, nil, nil
+    if quick then fine, said = pcall(quick, k, a) end
+    if fine and not said then
+      tools = tools or machine()
+      fine, said, more = pcall(careful, tools, k, a)
+    end
+    if not fine then
+      said, more = 'error ' .. (type(said) == 'table' and said.err or tostring(said)), nil
+    end
+    replies[request] =
+      ARGV[a + 1] .. ' ' .. ARGV[a + 2] .. ' ' .. NOW .. ' ' .. (more or '-') .. ' ' .. said
+  end
+  return replies
+end

@@ -1,0 +1,198 @@
+//! What the server pushes to us: who listens where, the second connection that RESP2 needs for it,
+//! and the task that brings a lost connection back while somebody listens.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::aio::PubSubSink;
+use redis::{Client, RedisResult};
+use tenure_core::{Fence, Inbox, Listener, LockName, Push, PushedGrant, Timestamp};
+
+use super::connection::Link;
+use super::encode;
+
+/// How often we look whether a listener is gone.
+const TIDY: Duration = Duration::from_secs(1);
+
+/// Pauses between attempts to connect again.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+
+/// Keeps the connection up while somebody listens; ends with the link.
+pub(super) async fn keep_connected(link: Weak<Link>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let Some(link) = link.upgrade() else { return };
+        link.tidy().await;
+        let up = link.current().is_some() || link.listeners.is_empty();
+        let up = up || link.live(link.deadline()).await.is_ok();
+        let (lost, clock) = (link.lost.clone(), link.clock.clone());
+        drop(link);
+        if up {
+            pause = FIRST_PAUSE;
+            tokio::select! {
+                () = lost.notified() => {}
+                () = clock.sleep(TIDY) => {}
+            }
+        } else {
+            // Not all clients at the same moment.
+            let spread = clock.now().as_nanos() % 1_000;
+            let spread = pause.mul_f64(spread as f64 / 4_000.0);
+            clock.sleep(pause + spread).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Who listens, by channel.
+pub(super) struct Listeners {
+    prefix: String,
+    by_channel: Mutex<HashMap<String, Weak<dyn Listener>>>,
+}
+
+impl Listeners {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            by_channel: Mutex::default(),
+        }
+    }
+
+    /// Answers the channel of `inbox`.
+    pub(super) fn add(&self, inbox: &Inbox, listener: Weak<dyn Listener>) -> String {
+        let channel = encode::channel(&self.prefix, inbox);
+        self.lock().insert(channel.clone(), listener);
+        channel
+    }
+
+    pub(super) fn remove(&self, channel: &str) {
+        self.lock().remove(channel);
+    }
+
+    pub(super) fn channels(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Forgets listeners that have been dropped, and answers their channels.
+    pub(super) fn drop_gone(&self) -> Vec<String> {
+        let mut listeners = self.lock();
+        let gone = listeners
+            .extract_if(|_, listener| listener.strong_count() == 0)
+            .map(|(channel, _)| channel);
+        gone.collect()
+    }
+
+    /// Tells everybody that pushes may have been missed.
+    pub(super) fn missed(&self) {
+        let listeners: Vec<_> = self.lock().values().filter_map(Weak::upgrade).collect();
+        for listener in listeners {
+            listener.pushed(Push::Missed);
+        }
+    }
+
+    /// Passes on a message; one that we cannot read is not for us.
+    pub(super) fn deliver(&self, channel: &[u8], text: &[u8]) {
+        let listener = std::str::from_utf8(channel)
+            .ok()
+            .and_then(|channel| self.lock().get(channel)?.upgrade());
+        let grant = std::str::from_utf8(text)
+            .ok()
+            .and_then(|text| parse(&self.prefix, text));
+        if let (Some(listener), Some(grant)) = (listener, grant) {
+            listener.pushed(Push::Granted(grant));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<dyn Listener>>> {
+        self.by_channel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `v1 <owner> <fence> <now> <expiry> <key>`, as prelude.lua publishes it.
+fn parse(prefix: &str, text: &str) -> Option<PushedGrant> {
+    let mut words = text.splitn(6, ' ');
+    if words.next()? != "v1" {
+        return None;
+    }
+    let owner = words.next()?.parse().ok()?;
+    let fence = Fence::from_u64(words.next()?.parse().ok()?);
+    let now = Timestamp::from_micros(words.next()?.parse().ok()?);
+    let expiry = Timestamp::from_micros(words.next()?.parse().ok()?);
+    let name = LockName::new(words.next()?.strip_prefix(prefix)?).ok()?;
+    Some(PushedGrant {
+        name,
+        owner,
+        fence,
+        now,
+        expiry,
+    })
+}
+
+/// Under RESP2, a connection that subscribes can do nothing else.
+pub(super) struct SecondConnection {
+    sink: PubSubSink,
+    reader: tokio::task::JoinHandle<()>,
+}
+
+impl SecondConnection {
+    pub(super) async fn open(
+        client: &Client,
+        link: Weak<Link>,
+        listeners: Arc<Listeners>,
+        generation: u64,
+    ) -> RedisResult<Self> {
+        let (sink, mut messages) = client.get_async_pubsub().await?.split();
+        let reader = tokio::spawn(async move {
+            while let Some(message) = messages.next().await {
+                listeners.deliver(
+                    message.get_channel_name().as_bytes(),
+                    message.get_payload_bytes(),
+                );
+            }
+            // Without pushes the link is only half of itself: both connections are made anew.
+            if let Some(link) = link.upgrade() {
+                link.discard_generation(generation);
+            }
+        });
+        Ok(Self { sink, reader })
+    }
+
+    pub(super) async fn subscribe(&mut self, channels: &[String]) -> RedisResult<()> {
+        self.sink.subscribe(channels).await
+    }
+
+    pub(super) async fn unsubscribe(&mut self, channels: &[String]) -> RedisResult<()> {
+        self.sink.unsubscribe(channels).await
+    }
+}
+
+impl Drop for SecondConnection {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_the_lock_without_its_prefix() {
+        let owner = "000102030405060708090a0b0c0d0e0f";
+        let text = format!("v1 {owner} 7 10 20 tenure:two words");
+        let grant = parse("tenure:", &text).expect("well formed");
+        assert_eq!(grant.name.as_str(), "two words");
+        assert_eq!(grant.owner.to_string(), owner);
+        assert_eq!(grant.expiry, Timestamp::from_micros(20));
+        assert_eq!(parse("other:", &text), None);
+        assert_eq!(parse("tenure:", "hello"), None);
+    }
+}
