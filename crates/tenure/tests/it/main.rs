@@ -6,6 +6,8 @@
     reason = "which helpers are used depends on the features that are on"
 )]
 
+#[cfg(feature = "redis")]
+mod redis_store;
 mod support;
 
 #[cfg(feature = "sqlite")]

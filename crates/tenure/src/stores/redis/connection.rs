@@ -158,7 +158,10 @@ impl Link {
         let subscribing = async {
             let mut wire = self.wire.lock().await;
             match self.current() {
-                Some(live) => self.subscribe(&live, &mut wire, &[channel.clone()]).await,
+                Some(live) => {
+                    self.subscribe(&live, &mut wire, std::slice::from_ref(&channel))
+                        .await
+                }
                 None => self.connect(&mut wire).await.map(drop),
             }
         };

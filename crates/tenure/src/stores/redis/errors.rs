@@ -56,7 +56,7 @@ impl Failure {
         self
     }
 
-    fn caused_by(mut self, cause: impl ToString) -> Self {
+    fn caused_by(mut self, cause: &impl ToString) -> Self {
         self.cause = Some(cause.to_string());
         self
     }
@@ -117,7 +117,7 @@ pub(super) fn from_text(text: &str) -> Failure {
         by_code(code, text)
     });
     let failure = known.unwrap_or_else(|| by_words(text));
-    failure.caused_by(text)
+    failure.caused_by(&text)
 }
 
 fn by_code(code: &str, text: &str) -> Option<Failure> {

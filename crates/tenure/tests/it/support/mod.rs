@@ -1,5 +1,6 @@
 //! What tests need beside the library: real servers, and waiting for a condition with a bound.
 
+pub(crate) mod peer;
 #[cfg(feature = "redis")]
 pub(crate) mod redis_server;
 pub(crate) mod wait;
