@@ -4,6 +4,7 @@
 //! No dependencies: the test command must build in a second on a machine that has only Rust.
 
 mod cargo_test;
+mod compare;
 mod counts;
 mod features;
 mod needs;
@@ -24,10 +25,22 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Chore::Test(options)) => steps::test(&options),
+        Ok(Chore::Compare(options)) => close(compare::compare(&options)),
+        Ok(Chore::Bench(args)) => close(compare::bench(&args)),
         Err(complaint) => {
             shell::complain(&format!("{complaint}; see `cargo xtask help`"));
             // EX_USAGE, as the `tenure` command itself answers.
             ExitCode::from(64)
+        }
+    }
+}
+
+fn close(result: Result<(), shell::Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            shell::complain(&failure.to_string());
+            ExitCode::FAILURE
         }
     }
 }

@@ -5,6 +5,9 @@
 pub(crate) enum Chore {
     Help,
     Test(TestOptions),
+    Compare(CompareOptions),
+    /// What criterion is told.
+    Bench(Vec<String>),
 }
 
 /// How to run the tests.
@@ -16,6 +19,15 @@ pub(crate) struct TestOptions {
     pub(crate) keep_going: bool,
     /// Handed to `cargo test` as they are.
     pub(crate) cargo_test_args: Vec<String>,
+}
+
+/// What to compare. The lists go to the harness as they are: it knows the names.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct CompareOptions {
+    pub(crate) quick: bool,
+    pub(crate) peers: Option<String>,
+    pub(crate) scenarios: Option<String>,
+    pub(crate) rounds: Option<u32>,
 }
 
 /// One stage of the test command.
@@ -51,7 +63,10 @@ impl Step {
 
 pub(crate) const HELP: &str = "\
 cargo xtask test [--only STEP,STEP…] [--keep-going] [-- CARGO TEST ARGS…]
+cargo xtask compare [--quick] [--peers PEER,PEER…] [--scenarios NAME,NAME…] [--rounds N]
+cargo xtask bench [CRITERION ARGS…]
 
+test
 Finds what the tests need (and installs it where it may), then runs, in this order:
   fmt        cargo fmt --check
   clippy     every target and feature, warnings are errors
@@ -63,7 +78,14 @@ Finds what the tests need (and installs it where it may), then runs, in this ord
   --keep-going go on after a step failed
   --           the rest goes to `cargo test`, e.g. -- -p tenure --test it waiting
 
-The last line counts the tests. Ignored tests and failed steps count as failed.";
+The last line counts the tests. Ignored tests and failed steps count as failed.
+
+compare
+Measures tenure side by side with other lock libraries on a Redis server of its own. Builds what it
+can, says what it skipped and why, writes bench/results. Wants a quiet machine.
+
+bench
+Micro-benchmarks of the decision, the memory store and the client, with criterion.";
 
 /// Reads the arguments after the program's name.
 pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String> {
@@ -71,6 +93,8 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String>
     match args.next().as_deref() {
         None | Some("help" | "--help" | "-h") => Ok(Chore::Help),
         Some("test") => parse_test(args),
+        Some("compare") => parse_compare(args),
+        Some("bench") => Ok(Chore::Bench(args.collect())),
         Some(other) => Err(format!("there is no chore `{other}`")),
     }
 }
@@ -102,6 +126,32 @@ fn parse_test(mut args: impl Iterator<Item = String>) -> Result<Chore, String> {
         return Err("arguments for `cargo test` make no sense without the step `tests`".into());
     }
     Ok(Chore::Test(options))
+}
+
+fn parse_compare(mut args: impl Iterator<Item = String>) -> Result<Chore, String> {
+    let mut options = CompareOptions::default();
+    while let Some(arg) = args.next() {
+        let (name, inline) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (arg.as_str(), None),
+        };
+        let mut value = || {
+            let value = inline.clone().or_else(|| args.next());
+            value.ok_or_else(|| format!("{name} needs a value"))
+        };
+        match name {
+            "--help" | "-h" => return Ok(Chore::Help),
+            "--quick" => options.quick = true,
+            "--peers" => options.peers = Some(value()?),
+            "--scenarios" => options.scenarios = Some(value()?),
+            "--rounds" => {
+                let rounds = value()?.parse().map_err(|_| "--rounds needs a number")?;
+                options.rounds = Some(rounds);
+            }
+            _ => return Err(format!("`compare` does not know `{arg}`")),
+        }
+    }
+    Ok(Chore::Compare(options))
 }
 
 fn parse_steps(list: &str) -> Result<Vec<Step>, String> {
@@ -158,7 +208,29 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_can_be_narrowed() {
+        let expected = CompareOptions {
+            quick: true,
+            peers: Some("tenure,rslock".into()),
+            scenarios: Some("serial".into()),
+            rounds: Some(7),
+        };
+        let line = "compare --quick --peers tenure,rslock --scenarios=serial --rounds 7";
+        assert_eq!(read(line), Ok(Chore::Compare(expected)));
+        assert_eq!(
+            read("compare"),
+            Ok(Chore::Compare(CompareOptions::default()))
+        );
+    }
+
+    #[test]
     fn nonsense_is_refused_with_its_name() {
+        assert!(read("compare --quik").unwrap_err().contains("--quik"));
+        assert!(
+            read("compare --rounds many")
+                .unwrap_err()
+                .contains("--rounds")
+        );
         assert!(read("tset").unwrap_err().contains("tset"));
         assert!(read("test --only fmt,clipy").unwrap_err().contains("clipy"));
         assert!(read("test --quick").unwrap_err().contains("--quick"));

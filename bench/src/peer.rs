@@ -1,0 +1,133 @@
+//! Which lock each of tenure's peer names takes.
+
+use std::time::Duration;
+
+use tenure::{Guard, Lock, Tenure};
+
+use crate::Fault;
+
+/// The ttl wherever the scenario names none: what the other programs use.
+pub(crate) const TTL: Duration = Duration::from_secs(10);
+
+/// One of the names under which tenure is measured. The store comes with the URL; the name says what
+/// is expected of it, so that a wrong pair is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PeerKind {
+    scheme: &'static str,
+    flavour: Flavour,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavour {
+    Mutex,
+    Write,
+    /// The only permit, so that the same exclusion is measured as with the others.
+    Permit,
+}
+
+const KINDS: [(&str, PeerKind); 5] = [
+    ("tenure", PeerKind::new("redis", Flavour::Mutex)),
+    ("tenure-sqlite", PeerKind::new("sqlite", Flavour::Mutex)),
+    ("tenure-memory", PeerKind::new("memory", Flavour::Mutex)),
+    ("tenure-rw", PeerKind::new("redis", Flavour::Write)),
+    ("tenure-sem", PeerKind::new("redis", Flavour::Permit)),
+];
+
+impl PeerKind {
+    const fn new(scheme: &'static str, flavour: Flavour) -> Self {
+        Self { scheme, flavour }
+    }
+
+    /// # Errors
+    /// For a name that is not one of ours.
+    pub(crate) fn read(name: &str) -> Result<Self, Fault> {
+        let found = KINDS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind).ok_or_else(|| {
+            let known: Vec<_> = KINDS.iter().map(|(known, _)| *known).collect();
+            format!(
+                "there is no peer `{name}` (there are: {})",
+                known.join(", ")
+            )
+            .into()
+        })
+    }
+
+    /// # Errors
+    /// If the URL is not of this peer's store, or the store cannot be reached.
+    pub(crate) async fn connect(self, url: &str) -> Result<Peer, Fault> {
+        if !url.starts_with(self.scheme) {
+            return Err(format!("this peer needs a URL of {}:", self.scheme).into());
+        }
+        Ok(Peer {
+            tenure: tenure::connect(url).await?,
+            flavour: self.flavour,
+        })
+    }
+}
+
+/// A connected client that takes one kind of lock.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    tenure: Tenure,
+    flavour: Flavour,
+}
+
+impl Peer {
+    /// Takes `name`, waiting for it as long as it takes.
+    pub(crate) async fn acquire(&self, name: &str, ttl: Duration) -> Result<Guard, tenure::Error> {
+        self.lock(name).ttl(ttl).acquire().await
+    }
+
+    /// How many of the names with this prefix are held, by the store's own word.
+    pub(crate) async fn held(&self, prefix: &str) -> Result<usize, tenure::Error> {
+        let listing = self.tenure.list(prefix).await?;
+        let held = |snapshot: &tenure::Snapshot| !snapshot.holders.is_empty();
+        Ok(listing.locks.iter().filter(|(_, lock)| held(lock)).count())
+    }
+
+    /// Gives back everything that is held.
+    pub(crate) async fn release_all(&self) -> Result<usize, tenure::Error> {
+        self.tenure.release_all().await
+    }
+
+    /// Waits until dropped attempts have left the queue.
+    pub(crate) async fn settle(&self) {
+        self.tenure.settle().await;
+    }
+
+    fn lock(&self, name: &str) -> Lock {
+        match self.flavour {
+            Flavour::Mutex => self.tenure.lock(name),
+            Flavour::Write => self.tenure.rwlock(name).write(),
+            Flavour::Permit => self.tenure.semaphore(name, 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_peer_is_refused_with_the_known_ones() {
+        let error = PeerKind::read("tenur").unwrap_err().to_string();
+        assert!(error.contains("`tenur`") && error.contains("tenure-sqlite"));
+    }
+
+    #[tokio::test]
+    async fn a_peer_refuses_the_store_of_another() {
+        let kind = PeerKind::read("tenure-sqlite").unwrap();
+        assert!(kind.connect("memory:").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_held_name_is_counted_until_it_is_released() {
+        let kind = PeerKind::read("tenure-memory").unwrap();
+        let peer = kind.connect("memory:").await.unwrap();
+        let guard = peer.acquire("bench:1", TTL).await.unwrap();
+        assert_eq!(peer.held("bench:").await.unwrap(), 1);
+        assert_eq!(peer.held("other:").await.unwrap(), 0);
+        guard.release().await.unwrap();
+        assert_eq!(peer.held("bench:").await.unwrap(), 0);
+    }
+}
