@@ -79,7 +79,7 @@ pub(super) fn of_system(cause: Errno, what: &str, path: &Path) -> Error {
             "; the disk is mounted read-only: choose another place",
         ),
         Errno::NOSPC | Errno::DQUOT => (ErrorKind::Refused, "; the disk is full: make room"),
-        Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP | Errno::NOENT => {
+        Errno::NOTDIR | Errno::EXIST | Errno::NAMETOOLONG | Errno::LOOP | Errno::NOENT => {
             (ErrorKind::Configuration, "; check the path")
         }
         Errno::MFILE | Errno::NFILE => (

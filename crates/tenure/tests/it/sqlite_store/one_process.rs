@@ -8,14 +8,14 @@ use tenure::core::{
 use tenure::stores::sqlite::{GUARANTEES, SqliteStore};
 
 use super::support::{Client, Scratch, granted, owner};
-use crate::support::wait::eventually;
+use crate::support::wait::eventually_async;
 
 #[tokio::test]
 async fn two_stores_on_one_file_exclude_each_other() {
     let scratch = Scratch::new();
     let (one, two) = (
-        Client::new(&scratch.file()).await,
-        Client::new(&scratch.file()).await,
+        Client::new(scratch.file()).await,
+        Client::new(scratch.file()).await,
     );
     let (first, second) = (owner(), owner());
     let grant = one.take("a", first).await;
@@ -36,8 +36,8 @@ async fn two_stores_on_one_file_exclude_each_other() {
 async fn a_release_pushes_the_grant_to_the_next_waiter() {
     let scratch = Scratch::new();
     let (one, two) = (
-        Client::new(&scratch.file()).await,
-        Client::new(&scratch.file()).await,
+        Client::new(scratch.file()).await,
+        Client::new(scratch.file()).await,
     );
     let (first, second) = (owner(), owner());
     let grant = one.take("a", first).await;
@@ -47,7 +47,7 @@ async fn a_release_pushes_the_grant_to_the_next_waiter() {
         "{queued:?}"
     );
     one.release("a", first, grant.fence).await;
-    let pushed = eventually("pushed", || two.pushed(second));
+    let pushed = two.pushed(second);
     assert_eq!(pushed.name.as_str(), "a");
     assert!(pushed.fence > grant.fence);
     assert_eq!(
@@ -62,7 +62,7 @@ async fn a_release_pushes_the_grant_to_the_next_waiter() {
 #[tokio::test]
 async fn a_waiter_that_gives_up_leaves_no_trace() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let (first, second) = (owner(), owner());
     let grant = client.take("a", first).await;
     client.queue("a", second).await;
@@ -77,7 +77,7 @@ async fn a_waiter_that_gives_up_leaves_no_trace() {
 #[tokio::test]
 async fn readers_share_and_permits_are_counted() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let with = |mode| {
         let mut acquire = client.attempt(owner());
         acquire.mode = mode;
@@ -103,7 +103,7 @@ async fn readers_share_and_permits_are_counted() {
 #[tokio::test]
 async fn the_queue_is_served_in_order_of_arrival() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let owners: Vec<_> = (0..20).map(|_| owner()).collect();
     let mut fence = client.take("a", owners[0]).await.fence;
     for waiter in &owners[1..] {
@@ -111,14 +111,14 @@ async fn the_queue_is_served_in_order_of_arrival() {
     }
     for pair in owners.windows(2) {
         client.release("a", pair[0], fence).await;
-        fence = eventually("the next is let in", || client.pushed(pair[1])).fence;
+        fence = client.pushed(pair[1]).fence;
     }
 }
 
 #[tokio::test]
 async fn requests_of_a_batch_are_answered_in_order_each_on_its_own() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let who = owner();
     let name = |text| tenure::core::LockName::new(text).unwrap();
     let batch = [
@@ -146,12 +146,12 @@ async fn requests_of_a_batch_are_answered_in_order_each_on_its_own() {
 #[tokio::test]
 async fn a_lease_ends_by_itself() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let mut short = client.attempt(owner());
     short.ttl = Ttl::MIN;
     granted(client.ask("a", Action::Acquire(short)).await);
     let next = owner();
-    crate::support::wait::eventually_async("the lease has ended", async || {
+    eventually_async("the lease has ended", async || {
         matches!(client.acquire("a", next).await, Outcome::Granted(_)).then_some(())
     })
     .await;
@@ -160,7 +160,7 @@ async fn a_lease_ends_by_itself() {
 #[tokio::test]
 async fn everything_about_a_hold_survives_the_file() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let (first, second) = (owner(), owner());
     let mut acquire = client.waiting(first);
     acquire.party = Party::new("me@there", "a label", "there", 42);
@@ -185,7 +185,7 @@ async fn everything_about_a_hold_survives_the_file() {
 #[tokio::test]
 async fn a_forced_release_tells_the_old_holder_by_whom_and_why() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let who = owner();
     let grant = client.take("a", who).await;
     let force = Action::ForceRelease(ForceRelease {
@@ -211,8 +211,8 @@ async fn a_forced_release_tells_the_old_holder_by_whom_and_why() {
 async fn a_hold_ends_with_its_client_and_the_next_gets_in() {
     let scratch = Scratch::new();
     let (one, two) = (
-        Client::new(&scratch.file()).await,
-        Client::new(&scratch.file()).await,
+        Client::new(scratch.file()).await,
+        Client::new(scratch.file()).await,
     );
     one.take("a", owner()).await;
     let mut detached = one.attempt(owner());
@@ -221,7 +221,7 @@ async fn a_hold_ends_with_its_client_and_the_next_gets_in() {
     let next = owner();
     two.queue("a", next).await;
     drop(one);
-    eventually("handed over", || two.pushed(next));
+    two.pushed(next);
     assert!(matches!(
         two.acquire("detached", owner()).await,
         Outcome::Busy(_)
@@ -232,8 +232,8 @@ async fn a_hold_ends_with_its_client_and_the_next_gets_in() {
 async fn a_waiter_whose_client_is_gone_is_passed_over() {
     let scratch = Scratch::new();
     let (one, two) = (
-        Client::new(&scratch.file()).await,
-        Client::new(&scratch.file()).await,
+        Client::new(scratch.file()).await,
+        Client::new(scratch.file()).await,
     );
     let first = owner();
     let fence = one.take("a", first).await.fence;
@@ -242,13 +242,13 @@ async fn a_waiter_whose_client_is_gone_is_passed_over() {
     one.queue("a", next).await;
     drop(two);
     one.release("a", first, fence).await;
-    eventually("the one behind it gets in", || one.pushed(next));
+    one.pushed(next);
 }
 
 #[tokio::test]
 async fn a_request_that_is_late_takes_nothing() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     let now = client.reply("a", Action::Inspect).await.unwrap().now;
     let mut late = client.attempt(owner());
     late.not_after = Some(Timestamp::from_micros(now.as_micros() - 1));
@@ -268,7 +268,7 @@ fn opens_without_a_runtime() {
 #[tokio::test]
 async fn a_diagnosis_names_what_matters() {
     let scratch = Scratch::new();
-    let client = Client::new(&scratch.file()).await;
+    let client = Client::new(scratch.file()).await;
     client.take("a", owner()).await;
     let findings = client.store.diagnose().await.unwrap();
     assert!(

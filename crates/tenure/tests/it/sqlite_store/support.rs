@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -10,7 +10,9 @@ use tenure::core::{
     Acquire, Action, Cancel, Error, Fence, Grant, Inbox, Listener, LockName, Mode, Outcome,
     OwnerId, Party, Push, PushedGrant, Release, Renew, Reply, Store, Ttl, Waiting,
 };
-use tenure::stores::sqlite::SqliteStore;
+use tenure::stores::sqlite::{Options, SqliteStore};
+
+use crate::support::wait::PATIENCE;
 
 /// A folder that is deleted at the end, and a file in it.
 pub(crate) struct Scratch {
@@ -27,6 +29,10 @@ impl Scratch {
         self.folder.path()
     }
 
+    pub(crate) fn side_folder(&self) -> PathBuf {
+        self.folder.path().join("locks.db.d")
+    }
+
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("locks.db")
     }
@@ -40,16 +46,20 @@ pub(crate) struct Client {
 }
 
 #[derive(Default)]
-struct Mailbox(Mutex<Vec<Push>>);
+struct Mailbox {
+    pushes: Mutex<Vec<Push>>,
+    arrived: Condvar,
+}
 
 impl Listener for Mailbox {
     fn pushed(&self, push: Push) {
-        self.0.lock().unwrap().push(push);
+        self.pushes.lock().expect("no panic").push(push);
+        self.arrived.notify_all();
     }
 }
 
 impl Client {
-    pub(crate) async fn new(file: &Path) -> Self {
+    pub(crate) async fn new(file: impl Into<Options>) -> Self {
         let store = SqliteStore::connect(file).await.expect("the file opens");
         let inbox = Inbox::from_bytes(random());
         let mailbox = Arc::new(Mailbox::default());
@@ -66,7 +76,7 @@ impl Client {
     }
 
     pub(crate) async fn reply(&self, name: &str, action: Action) -> Result<Reply, Error> {
-        let batch = [action.on(LockName::new(name).unwrap())];
+        let batch = [action.on(LockName::new(name).expect("a name"))];
         self.store
             .apply(&batch)
             .await
@@ -86,7 +96,7 @@ impl Client {
         Acquire {
             owner,
             mode: Mode::Exclusive,
-            ttl: Ttl::new(Duration::from_secs(60)).unwrap(),
+            ttl: minute(),
             party: Party::new("tester@here", "", "here", std::process::id()),
             waiting: Waiting::No,
             anchor: Some(self.inbox.clone()),
@@ -123,11 +133,10 @@ impl Client {
     }
 
     pub(crate) async fn renew(&self, name: &str, owner: OwnerId, fence: Fence) -> Outcome {
-        let ttl = Ttl::new(Duration::from_secs(60)).unwrap();
         let renew = Renew {
             owner,
             fence,
-            ttl,
+            ttl: minute(),
             detach: false,
         };
         self.ask(name, Action::Renew(renew)).await
@@ -137,17 +146,32 @@ impl Client {
         self.ask(name, Action::Cancel(Cancel { owner })).await
     }
 
-    /// The pushed grant of `owner`, if it has arrived.
-    pub(crate) fn pushed(&self, owner: OwnerId) -> Option<PushedGrant> {
-        self.pushes().into_iter().find_map(|push| match push {
-            Push::Granted(grant) if grant.owner == owner => Some(grant),
-            _ => None,
-        })
+    /// The pushed grant of `owner`, when it arrives; panics after `patience`.
+    pub(crate) fn pushed_within(&self, owner: OwnerId, patience: Duration) -> PushedGrant {
+        let find = |pushes: &Vec<Push>| {
+            pushes.iter().find_map(|push| match push {
+                Push::Granted(grant) if grant.owner == owner => Some(grant.clone()),
+                _ => None,
+            })
+        };
+        let pushes = self.mailbox.pushes.lock().expect("no panic");
+        let absent = |pushes: &mut Vec<Push>| find(pushes).is_none();
+        let (pushes, _) = self
+            .mailbox
+            .arrived
+            .wait_timeout_while(pushes, patience, absent)
+            .expect("no panic");
+        find(&pushes).unwrap_or_else(|| panic!("no grant for {owner}, only {pushes:?}"))
     }
 
-    pub(crate) fn pushes(&self) -> Vec<Push> {
-        self.mailbox.0.lock().unwrap().clone()
+    /// The pushed grant of `owner`, when it arrives.
+    pub(crate) fn pushed(&self, owner: OwnerId) -> PushedGrant {
+        self.pushed_within(owner, PATIENCE)
     }
+}
+
+fn minute() -> Ttl {
+    Ttl::new(Duration::from_secs(60)).expect("in range")
 }
 
 pub(crate) fn granted(outcome: Outcome) -> Grant {
