@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -32,7 +33,11 @@ use crate::standing::Loss;
 #[derive(Clone)]
 pub struct Tenure {
     client: Arc<Client>,
+    anchor: Option<Arc<Anchor>>,
 }
+
+/// Gives the descriptor whose last copy proves to the store that a process is gone.
+type Anchor = dyn Fn(&Inbox) -> Option<OwnedFd> + Send + Sync;
 
 /// What all clones and guards share.
 pub(crate) struct Client {
@@ -72,7 +77,18 @@ impl Tenure {
         };
         Ok(Self {
             client: Arc::new(client),
+            anchor: None,
         })
+    }
+
+    /// The same client, of a store that can see a process die by a descriptor.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn anchored_by(
+        mut self,
+        anchor: impl Fn(&Inbox) -> Option<OwnedFd> + Send + Sync + 'static,
+    ) -> Self {
+        self.anchor = Some(Arc::new(anchor));
+        self
     }
 
     /// A mutex.
@@ -226,6 +242,17 @@ impl Tenure {
             reason: reason.to_owned(),
         };
         self.end(&name, Action::ForceRelease(force)).await
+    }
+
+    /// What keeps this client's holds alive, for a store that ends them when their process dies
+    /// (SQLite): copies of a descriptor. A hold lasts until *every* copy is closed, so hand them to
+    /// whatever must be gone before somebody else may hold. Empty for other stores.
+    #[must_use]
+    pub fn anchors(&self) -> Vec<OwnedFd> {
+        let anchor = self.anchor.iter();
+        anchor
+            .filter_map(|anchor| anchor(&self.client.inbox))
+            .collect()
     }
 
     /// What the store promises, and what breaks it.

@@ -29,33 +29,32 @@ use crate::stores::memory::MemoryStore;
 /// ```
 pub async fn connect(url: &str) -> Result<Tenure, Error> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start()?);
-    let store = open(url, &clock).await?;
+    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+    let store: Arc<dyn Store> = match scheme {
+        "memory" if rest.is_empty() => Arc::new(MemoryStore::new(clock.clone())),
+        "memory" => MemoryStore::shared(rest, clock.clone()),
+        "sqlite" => return connect_sqlite(url, clock).await,
+        "redis" | "rediss" | "redis+unix" | "unix" => open_redis(url, &clock).await?,
+        _ => return Err(unknown(scheme)),
+    };
     Tenure::new(store, clock).await
 }
 
 /// The schemes that a URL may begin with.
 const SCHEMES: [&str; 6] = ["memory", "sqlite", "redis", "rediss", "redis+unix", "unix"];
 
-async fn open(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
-    let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
-    match scheme {
-        "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new(clock.clone()))),
-        "memory" => Ok(MemoryStore::shared(rest, clock.clone())),
-        "sqlite" => open_sqlite(url, clock).await,
-        "redis" | "rediss" | "redis+unix" | "unix" => open_redis(url, clock).await,
-        _ => Err(unknown(scheme)),
-    }
-}
-
 #[cfg(feature = "sqlite")]
-async fn open_sqlite(url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+async fn connect_sqlite(url: &str, clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
     use crate::stores::sqlite::{Options, SqliteStore};
 
-    Ok(Arc::new(SqliteStore::connect(Options::parse(url)?).await?))
+    let store = Arc::new(SqliteStore::connect(Options::parse(url)?).await?);
+    let anchor = store.clone();
+    let tenure = Tenure::new(store, clock).await?;
+    Ok(tenure.anchored_by(move |inbox| anchor.liveness_descriptor(inbox)))
 }
 
 #[cfg(not(feature = "sqlite"))]
-async fn open_sqlite(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+async fn connect_sqlite(_url: &str, _clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
     Err(left_out("sqlite"))
 }
 
@@ -70,6 +69,7 @@ async fn open_redis(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store
     Err(left_out("redis"))
 }
 
+#[cfg(not(all(feature = "sqlite", feature = "redis")))]
 fn left_out(feature: &str) -> Error {
     Error::new(
         ErrorKind::Unsupported,

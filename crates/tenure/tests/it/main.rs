@@ -7,8 +7,13 @@
 )]
 
 #[cfg(feature = "redis")]
+mod redis_interop;
+#[cfg(feature = "redis")]
 mod redis_store;
 mod support;
 
 #[cfg(feature = "sqlite")]
 mod sqlite_store;
+
+#[cfg(all(feature = "sqlite", feature = "redis"))]
+mod tables;
