@@ -1,5 +1,9 @@
 //! Tests of the library against real stores, as one binary.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that panics has failed, as it should"
+)]
 #![allow(missing_docs, reason = "tests are read, not linked to")]
 #![allow(
     dead_code,
@@ -7,9 +11,15 @@
 )]
 
 #[cfg(feature = "redis")]
+mod redis_errors;
+#[cfg(feature = "redis")]
+mod redis_faults;
+#[cfg(feature = "redis")]
 mod redis_interop;
 #[cfg(feature = "redis")]
 mod redis_store;
+#[cfg(feature = "redis")]
+mod redis_tls;
 mod support;
 
 #[cfg(feature = "sqlite")]

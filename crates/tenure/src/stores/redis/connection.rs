@@ -197,8 +197,8 @@ impl Link {
         let generation = self.generations.fetch_add(1, Ordering::AcqRel) + 1;
         let opening = bounded(&*self.clock, CONNECT_TIMEOUT, self.open(generation, wire));
         let opened = opening.await;
-        let live = opened
-            .unwrap_or_else(|| Err(Failure::timeout(CONNECT_TIMEOUT).at(&self.options.address)))?;
+        let address = &self.options.address;
+        let live = opened.unwrap_or_else(|| Err(Failure::unconnected(CONNECT_TIMEOUT, address)))?;
         let channels = self.listeners.channels();
         if !channels.is_empty() {
             self.subscribe(&live, wire, &channels).await?;

@@ -51,6 +51,23 @@ impl Failure {
         }
     }
 
+    /// No connection within the time that connecting may take.
+    pub(super) fn unconnected(limit: std::time::Duration, address: &Address) -> Self {
+        let advice = if address.is_tls() {
+            "it is down, stopped or cut off, or it does not speak TLS on this port"
+        } else {
+            "it is down, stopped, overloaded or cut off"
+        };
+        Self {
+            fatal: true,
+            ..Self::new(
+                ErrorKind::Unavailable,
+                format!("no connection to Redis within {limit:?}: {advice}"),
+            )
+        }
+        .at(address)
+    }
+
     pub(super) fn at(mut self, address: &Address) -> Self {
         self.address = Some(address.to_string());
         self
@@ -111,7 +128,10 @@ pub(super) fn from_server(error: &ServerError) -> Failure {
 /// words before the code.
 pub(super) fn from_text(text: &str) -> Failure {
     // Redis 7 adds where in the script it happened, which helps nobody.
-    let text = text.split(" script: ").next().unwrap_or(text).trim();
+    let place = text
+        .find(" script: ")
+        .filter(|_| text.contains(", on @user_script"));
+    let text = place.map_or(text, |place| &text[..place]).trim();
     let known = text.split_whitespace().find_map(|word| {
         let code = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         by_code(code, text)
@@ -180,7 +200,12 @@ fn by_code(code: &str, text: &str) -> Option<Failure> {
 
 fn by_words(text: &str) -> Failure {
     let lower = text.to_ascii_lowercase();
-    if lower.contains("unknown command") || lower.contains("unknown subcommand") {
+    if lower.contains("unknown command") && lower.contains("hello") {
+        Failure::new(
+            ErrorKind::Unsupported,
+            "the server does not speak RESP3: use ?protocol=resp2",
+        )
+    } else if lower.contains("unknown command") || lower.contains("unknown subcommand") {
         Failure::new(
             ErrorKind::Unsupported,
             "the server lacks a command that tenure needs (EVAL, EVALSHA, TIME, PUBLISH, SUBSCRIBE \

@@ -204,7 +204,7 @@ fn unknown_option(key: &str) -> Error {
     let closest = KNOWN
         .into_iter()
         .map(|known| (strsim::jaro_winkler(key, known), known))
-        .filter(|(likeness, _)| *likeness > 0.7)
+        .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|(one, _), (other, _)| one.total_cmp(other));
     wrong(match closest {
         Some((_, known)) => {

@@ -2,5 +2,7 @@
 
 pub(crate) mod peer;
 #[cfg(feature = "redis")]
+pub(crate) mod proxy;
+#[cfg(feature = "redis")]
 pub(crate) mod redis_server;
 pub(crate) mod wait;

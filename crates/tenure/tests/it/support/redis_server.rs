@@ -17,6 +17,7 @@ use super::wait::eventually;
 pub(crate) struct RedisServer {
     folder: tempfile::TempDir,
     port: u16,
+    tls_port: Option<u16>,
     arguments: Vec<String>,
     process: Option<Child>,
 }
@@ -30,11 +31,21 @@ impl RedisServer {
     /// A server with further arguments, for example `["--maxmemory", "2mb"]`. Without any there is
     /// no persistence.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        Self::launched(arguments, None)
+    }
+
+    /// A server that also speaks TLS, on [a port of its own](Self::tls_url).
+    pub(crate) fn start_encrypted(arguments: &[&str]) -> Self {
+        Self::launched(arguments, Some(free_port()))
+    }
+
+    fn launched(arguments: &[&str], tls_port: Option<u16>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let arguments = arguments.iter().map(ToString::to_string).collect();
         let mut server = Self {
             folder,
             port: free_port(),
+            tls_port,
             arguments,
             process: None,
         };
@@ -44,6 +55,7 @@ impl RedisServer {
                 return server;
             }
             server.port = free_port();
+            server.tls_port = tls_port.map(|_| free_port());
         }
         panic!("redis-server does not start: {}", server.log());
     }
@@ -63,9 +75,20 @@ impl RedisServer {
         format!("redis://{}", self.address())
     }
 
+    /// `rediss://localhost:PORT`.
+    pub(crate) fn tls_url(&self) -> String {
+        let port = self.tls_port.expect("started with `start_encrypted`");
+        format!("rediss://localhost:{port}")
+    }
+
     /// The Unix socket that the server listens on too.
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("redis.sock")
+    }
+
+    /// Where the server keeps its data and log.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
     }
 
     /// What the server wrote to its log.
@@ -85,6 +108,14 @@ impl RedisServer {
     pub(crate) fn restart(&mut self) {
         self.kill();
         assert!(self.launch(), "redis-server restarts: {}", self.log());
+    }
+
+    /// Starts a killed server again with further arguments, and does not wait until it serves.
+    pub(crate) fn restart_without_waiting(&mut self, arguments: &[&str]) {
+        self.kill();
+        self.arguments
+            .extend(arguments.iter().map(ToString::to_string));
+        self.spawn();
     }
 
     /// SIGSTOP: connections stay open and nothing answers.
@@ -108,12 +139,15 @@ impl RedisServer {
         Session::open(self.port).expect("a connection to the test's own redis-server")
     }
 
-    fn launch(&mut self) -> bool {
+    fn spawn(&mut self) {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string()]);
         command.args(["--unixsocket", &self.socket().display().to_string()]);
         command.args(["--save", "", "--appendonly", "no", "--logfile", "log"]);
         command.arg("--dir").arg(self.folder.path());
+        if let Some(port) = self.tls_port {
+            command.args(["--tls-port", &port.to_string()]);
+        }
         command.args(&self.arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let process = command
@@ -121,6 +155,10 @@ impl RedisServer {
             .spawn()
             .expect("redis-server is installed (Debian: apt-get install redis-server)");
         self.process = Some(process);
+    }
+
+    fn launch(&mut self) -> bool {
+        self.spawn();
         eventually("redis-server answers or exits", || {
             let child = self.process.as_mut().expect("set above");
             if child.try_wait().expect("a child of ours").is_some() {

@@ -45,3 +45,14 @@ pub(crate) async fn eventually_async<T>(
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
+
+/// Runs `work` and tells how long it took.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place where tests read the time"
+)]
+pub(crate) async fn elapsed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let started = Instant::now();
+    let result = work.await;
+    (result, started.elapsed())
+}

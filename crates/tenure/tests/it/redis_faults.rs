@@ -1,0 +1,224 @@
+//! What a caller sees when a Redis server, or the way to it, fails; and that nothing is granted twice.
+
+use std::time::Duration;
+
+use tenure::core::{Action, Outcome};
+use tenure::{ErrorKind, Lease, Mode, Retry, Store};
+
+use crate::redis_store::{peer, store};
+use crate::support::peer::{Peer, bid, bid_in, renewal};
+use crate::support::proxy::Proxy;
+use crate::support::redis_server::RedisServer;
+use crate::support::wait::{PATIENCE, elapsed, eventually_async};
+
+#[tokio::test]
+async fn forgotten_scripts_are_sent_again() {
+    let server = RedisServer::start();
+    let peer = peer(&server).await;
+    for round in 0..3 {
+        server.command(&["SCRIPT", "FLUSH"]);
+        let name = format!("lock-{round}");
+        let lease = peer.take(&name, &bid()).await;
+        server.command(&["SCRIPT", "FLUSH"]);
+        let renewed = peer.renew(&name, lease).await;
+        assert!(matches!(renewed, Outcome::Renewed { .. }), "{renewed:?}");
+        server.command(&["SCRIPT", "FLUSH"]);
+        assert_eq!(peer.release(&name, lease).await, Outcome::Released);
+    }
+}
+
+#[tokio::test]
+async fn a_killed_connection_comes_back_and_waiters_are_told_to_ask_again() {
+    for options in ["", "?protocol=resp2"] {
+        let server = RedisServer::start();
+        let url = format!("{}{options}", server.url());
+        let (holder, waiter) = (peer(&server).await, Peer::new(store(&url).await).await);
+        let lease = holder.take("lock", &bid()).await;
+        let next = bid();
+        waiter.queue("lock", &next).await;
+
+        server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        // Without a call of its own.
+        let missed = async || (waiter.mailbox.missed() > 0).then_some(());
+        eventually_async("the waiter is told that it may have missed a push", missed).await;
+        let action = Action::Release(tenure::core::Release {
+            owner: lease.owner,
+            fence: lease.fence,
+        });
+        let released = eventually_async("the holder is connected again", async || {
+            holder.try_ask("lock", action.clone()).await.ok()
+        });
+        let outcome = released.await.outcome;
+        assert!(
+            matches!(outcome, Outcome::Released | Outcome::NotHeld { .. }),
+            "{outcome:?}"
+        );
+        waiter.is_told(next.owner).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_unavailable_within_the_call_timeout() {
+    let server = RedisServer::start();
+    let url = format!("{}?call_timeout=300ms", server.url());
+    let peer = Peer::new(store(&url).await).await;
+    let lease = peer.take("lock", &bid()).await;
+    server.stop();
+    let (error, took) = elapsed(peer.try_ask("lock", renewal(lease))).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.retry(), Retry::Later);
+    // Reconnecting hangs too: the server accepts and does not answer.
+    let (again, took_again) = elapsed(peer.try_ask("lock", renewal(lease))).await;
+    assert_eq!(again.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert!(
+        took.max(took_again) < PATIENCE / 4,
+        "{took:?} {took_again:?}"
+    );
+
+    server.resume();
+    let renewed = async || peer.try_ask("lock", renewal(lease)).await.ok();
+    let renewed = eventually_async("it answers again", renewed).await.outcome;
+    assert!(matches!(renewed, Outcome::Renewed { .. }), "{renewed:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_with_its_data_forgets_neither_holder_nor_queue() {
+    let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let (holder, waiter) = (peer(&server).await, peer(&server).await);
+    let lease = holder.take("lock", &bid()).await;
+    let next = bid();
+    waiter.queue("lock", &next).await;
+    server.kill();
+    let error = holder.try_ask("lock", renewal(lease)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    server.restart();
+
+    let renewed = async || holder.try_ask("lock", renewal(lease)).await.ok();
+    let renewed = eventually_async("the holder reaches it again", renewed).await;
+    assert!(
+        matches!(renewed.outcome, Outcome::Renewed { .. }),
+        "{renewed:?}"
+    );
+    let missed = async || (waiter.mailbox.missed() > 0).then_some(());
+    eventually_async("the waiter listens again", missed).await;
+    assert_eq!(waiter.queue("lock", &next).await, 0);
+    holder.release("lock", lease).await;
+    let grant = waiter.is_told(next.owner).await;
+    assert!(grant.fence > lease.fence);
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_empty_tells_the_holder_that_its_hold_is_gone() {
+    let mut server = RedisServer::start();
+    let (holder, other) = (peer(&server).await, peer(&server).await);
+    let lease = holder.take("lock", &bid()).await;
+    server.kill();
+    server.restart();
+    let renewed = async || holder.try_ask("lock", renewal(lease)).await.ok();
+    let renewed = eventually_async("the holder reaches it again", renewed).await;
+    assert_eq!(renewed.outcome, Outcome::NotHeld { forced: None });
+    // Somebody else can have it, with a higher fence all the same.
+    let fence = other.take("lock", &bid()).await.fence;
+    assert!(fence > lease.fence);
+}
+
+#[tokio::test]
+async fn a_swallowed_reply_is_unknown_and_repeating_gives_the_same_grant() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address()).await;
+    let peer = Peer::new(store(&format!("{}?call_timeout=300ms", proxy.url())).await).await;
+    let witness = peer_of(&server).await;
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        let (name, bid) = (mode.to_string(), bid_in(mode));
+        // The script must be known, or the lost reply is the one that asks for it.
+        let warm = witness.take("warm-up", &bid_in(mode)).await;
+        witness.release("warm-up", warm).await;
+        proxy.swallow_replies(true);
+        let error = peer.try_ask(&name, Action::Acquire(bid.clone())).await;
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
+        let held = witness.inspect(&name).await.holders;
+        assert_eq!(held.len(), 1, "it was carried out all the same");
+
+        proxy.swallow_replies(false);
+        let again = async || peer.try_ask(&name, Action::Acquire(bid.clone())).await.ok();
+        let again = eventually_async("it is answered", again).await.outcome;
+        let Outcome::Granted(grant) = again else {
+            panic!("{again:?}");
+        };
+        assert_eq!(held[0].fence, Some(grant.fence));
+        assert_eq!(held[0].expiry, Some(grant.expiry));
+
+        proxy.swallow_replies(true);
+        let lease = Lease {
+            owner: bid.owner,
+            fence: grant.fence,
+        };
+        let release = Action::Release(tenure::core::Release {
+            owner: lease.owner,
+            fence: lease.fence,
+        });
+        assert!(peer.try_ask(&name, release.clone()).await.is_err());
+        proxy.swallow_replies(false);
+        let next = witness.take(&name, &bid_in(mode)).await;
+        let late = async || peer.try_ask(&name, release.clone()).await.ok();
+        let late = eventually_async("it is answered", late).await.outcome;
+        assert_eq!(late, Outcome::NotHeld { forced: None });
+        let holders = witness.inspect(&name).await.holders;
+        assert_eq!(
+            holders[0].fence,
+            Some(next.fence),
+            "the next holder is untouched"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_cut_in_the_middle_of_a_wait_loses_neither_place_nor_grant() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address()).await;
+    let holder = peer_of(&server).await;
+    let waiter = Peer::new(store(&proxy.url()).await).await;
+    let lease = holder.take("lock", &bid()).await;
+    let next = bid();
+    waiter.queue("lock", &next).await;
+    proxy.refuse(true);
+    proxy.cut();
+    eventually_async("the server has noticed", async || {
+        let channels = server.command(&["PUBSUB", "CHANNELS"]);
+        (channels.lines().count() == 1).then_some(())
+    })
+    .await;
+    holder.release("lock", lease).await;
+    assert!(
+        holder.inspect("lock").await.holders.is_empty(),
+        "nobody could be reached"
+    );
+    proxy.refuse(false);
+    let missed = async || (waiter.mailbox.missed() > 0).then_some(());
+    eventually_async("the waiter is told to ask again", missed).await;
+    let granted = waiter
+        .ask("lock", Action::Acquire(waiter.waiting(&next)))
+        .await;
+    assert!(matches!(granted, Outcome::Granted(_)), "{granted:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_costs_no_more_than_the_call_timeout_and_blocks_nobody() {
+    let mut server = RedisServer::start();
+    let url = format!("{}?call_timeout=500ms", server.url());
+    let peer = Peer::new(store(&url).await).await;
+    server.kill();
+    let asking = (0..50).map(|_| peer.try_ask("lock", Action::Inspect));
+    let (answers, took) = elapsed(futures_util::future::join_all(asking)).await;
+    for answer in answers {
+        assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+    assert!(took < PATIENCE / 2, "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+async fn peer_of(server: &RedisServer) -> Peer<impl Store> {
+    peer(server).await
+}

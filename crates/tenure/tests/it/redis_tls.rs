@@ -1,0 +1,79 @@
+//! Encrypted connections, to a real server with a certificate of our own.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use tenure::ErrorKind;
+use tenure::clock::SystemClock;
+use tenure::core::Outcome;
+use tenure::stores::redis::RedisStore;
+
+use crate::redis_store::store;
+use crate::support::peer::{Peer, bid};
+use crate::support::redis_server::RedisServer;
+
+fn file(name: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/support/tls");
+    folder.join(name).display().to_string()
+}
+
+fn encrypted() -> RedisServer {
+    RedisServer::start_encrypted(&[
+        "--tls-cert-file",
+        &file("server.pem"),
+        "--tls-key-file",
+        &file("server.key"),
+        "--tls-ca-cert-file",
+        &file("authority.pem"),
+        "--tls-auth-clients",
+        "no",
+    ])
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_refused() {
+    let server = encrypted();
+    let clock = Arc::new(SystemClock::start().expect("a clock"));
+    let refused = RedisStore::connect(&server.tls_url(), clock).await;
+    let error = refused.expect_err("the certificate's authority is not known here");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("SSL_CERT_FILE"), "{error}");
+}
+
+/// The roots are read from the environment, which belongs to the whole process: the test runs
+/// itself again in one of its own.
+#[test]
+fn a_trusted_certificate_makes_a_whole_lock_work() {
+    const INSIDE: &str = "TENURE_TEST_TRUSTS_AUTHORITY";
+    if std::env::var_os(INSIDE).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        return runtime.expect("a runtime").block_on(lock_and_hand_over());
+    }
+    let this = std::env::current_exe().expect("a test is a program");
+    let status = Command::new(this)
+        .args([
+            "--exact",
+            "redis_tls::a_trusted_certificate_makes_a_whole_lock_work",
+        ])
+        .env(INSIDE, "yes")
+        .env("SSL_CERT_FILE", file("authority.pem"))
+        .env_remove("SSL_CERT_DIR")
+        .output()
+        .expect("the test runs itself");
+    let output = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(output.contains("1 passed"), "{output}");
+}
+
+async fn lock_and_hand_over() {
+    let server = encrypted();
+    let holder = Peer::new(store(&server.tls_url()).await).await;
+    let waiter = Peer::new(store(&server.tls_url()).await).await;
+    let lease = holder.take("lock", &bid()).await;
+    let next = bid();
+    waiter.queue("lock", &next).await;
+    assert_eq!(holder.release("lock", lease).await, Outcome::Released);
+    waiter.is_told(next.owner).await;
+}
