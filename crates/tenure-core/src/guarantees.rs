@@ -32,6 +32,8 @@ pub struct Promise {
 pub enum Holds {
     /// Without any assumption beyond the one in the promise's own words.
     Always,
+    /// Within this bound.
+    Within(&'static str),
     /// If this is so.
     If(&'static str),
     /// It does not, because of this.

@@ -85,7 +85,8 @@ fn promise_lines(guarantees: &Guarantees) -> Vec<String> {
         let sentence = promise.id.sentence();
         lines.push(match promise.holds {
             Holds::Always => format!("  {}  {sentence}", promise.id),
-            Holds::If(condition) => format!("  {}  {sentence} ({condition})", promise.id),
+            Holds::Within(bound) => format!("  {}  {sentence} (within: {bound})", promise.id),
+            Holds::If(condition) => format!("  {}  {sentence} (if {condition})", promise.id),
             Holds::No(why) => format!("  {}  NOT: {sentence} ({why})", promise.id),
         });
     }

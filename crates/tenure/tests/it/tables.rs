@@ -61,6 +61,7 @@ fn short_table() -> String {
 fn word(holds: Holds) -> &'static str {
     match holds {
         Holds::Always => "yes",
+        Holds::Within(_) => "bounded",
         Holds::If(_) => "if …",
         Holds::No(_) => "no",
     }
@@ -80,6 +81,7 @@ fn long_tables() -> String {
         for promise in store.promises {
             let holds = match promise.holds {
                 Holds::Always => "yes".to_owned(),
+                Holds::Within(bound) => format!("within {bound}"),
                 Holds::If(condition) => format!("if {condition}"),
                 Holds::No(reason) => format!("no: {reason}"),
             };

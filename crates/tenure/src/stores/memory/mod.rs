@@ -219,7 +219,7 @@ pub const GUARANTEES: Guarantees = Guarantees {
         },
         Promise {
             id: PromiseId::L1,
-            holds: Holds::If("bound: the rest of the ttl"),
+            holds: Holds::Within("the rest of the ttl"),
         },
         Promise {
             id: PromiseId::L2,

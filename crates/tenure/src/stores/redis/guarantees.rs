@@ -29,7 +29,7 @@ pub const GUARANTEES: Guarantees = Guarantees {
         },
         Promise {
             id: PromiseId::L1,
-            holds: Holds::If("bound: the rest of the ttl, then the next sign of life of a waiter"),
+            holds: Holds::Within("the rest of the ttl, then the next sign of life of a waiter"),
         },
         Promise {
             id: PromiseId::L2,
@@ -37,7 +37,7 @@ pub const GUARANTEES: Guarantees = Guarantees {
         },
         Promise {
             id: PromiseId::L3,
-            holds: Holds::If("bound: a third of the time for which a place is kept"),
+            holds: Holds::Within("a third of the time for which a place is kept"),
         },
     ],
 };

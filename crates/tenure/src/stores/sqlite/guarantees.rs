@@ -28,8 +28,8 @@ pub const GUARANTEES: Guarantees = Guarantees {
         },
         Promise {
             id: PromiseId::L1,
-            holds: Holds::If(
-                "bound: at once for a killed process, the rest of the ttl for a stopped one",
+            holds: Holds::Within(
+                "no time if the process was killed, the rest of the ttl if it was stopped",
             ),
         },
         Promise {
@@ -38,7 +38,7 @@ pub const GUARANTEES: Guarantees = Guarantees {
         },
         Promise {
             id: PromiseId::L3,
-            holds: Holds::If("bound: one poll, 250 ms by default"),
+            holds: Holds::Within("one poll, 250 ms by default"),
         },
     ],
 };
