@@ -3,6 +3,7 @@
 //! All of it happens under a lock on a side file: among hundreds of simultaneous first opens, some
 //! would otherwise meet SQLite while it changes the journal mode, and fail.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(super) struct Opened {
     gate: OwnedFd,
     /// How many pages the write-ahead log had after our last commit.
     log_pages: Arc<AtomicI32>,
+    /// When to shorten it.
+    longest_log: Cell<i32>,
 }
 
 /// `tenu`, so that a file can be told from other programs' databases.
@@ -65,6 +68,7 @@ impl Opened {
             folder: Arc::new(folder),
             identity: place.identity(),
             log_pages,
+            longest_log: Cell::new(LONGEST_LOG),
         })
     }
 
@@ -77,12 +81,20 @@ impl Opened {
 
     /// Moves the write-ahead log into the file if it has grown long.
     pub(super) fn shorten_log(&self) {
-        if self.log_pages.load(Ordering::Relaxed) < LONGEST_LOG {
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        if pages < self.longest_log.get() {
             return;
         }
         let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
-        // If others read the log just now, somebody else shortens it later.
-        let _ = self.connection.query_row(checkpoint, [], |_| Ok(()));
+        let moved = self.connection.query_row(checkpoint, [], |row| {
+            Ok(row.get::<_, i32>(1)? == row.get::<_, i32>(2)?)
+        });
+        // If somebody reads the log just now, it waits for the disk in vain: not again so soon.
+        let next = match moved {
+            Ok(true) => LONGEST_LOG,
+            _ => pages.saturating_add(LONGEST_LOG),
+        };
+        self.longest_log.set(next);
     }
 }
 

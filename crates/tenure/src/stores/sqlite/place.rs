@@ -219,3 +219,42 @@ impl AsFd for Folder {
         self.descriptor.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_user_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::resolve(&folder.path().join("locks.db")).unwrap();
+        place.create_file().unwrap();
+        let mut stat = rustix::fs::stat(&place.file).unwrap();
+        place.check_file(&stat).unwrap();
+        stat.st_uid += 1;
+        let error = place.check_file(&stat).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Forbidden);
+        assert!(error.to_string().contains("another user"), "{error}");
+    }
+
+    #[test]
+    fn two_spellings_of_a_path_are_one_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = Place::resolve(&folder.path().join("locks.db")).unwrap();
+        let spelt = Place::resolve(&folder.path().join("./sub/../locks.db")).unwrap();
+        assert_eq!(plain, spelt);
+    }
+
+    #[test]
+    fn a_long_path_is_shortened_for_a_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = Inbox::from_bytes([1; 16]);
+        for (name, short) in [("short".to_owned(), true), ("long".repeat(20), false)] {
+            let options = Options::new(folder.path().join(name).join("locks.db"));
+            let place = Place::resolve(&options.path).unwrap();
+            let bell = place.open_folder(&options).unwrap().bell(&inbox);
+            assert!(bell.as_os_str().len() <= LONGEST_ADDRESS, "{bell:?}");
+            assert_eq!(bell.starts_with(&place.folder), short, "{bell:?}");
+        }
+    }
+}

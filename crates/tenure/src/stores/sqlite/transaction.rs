@@ -209,3 +209,110 @@ fn inbox_of(request: &Request) -> Option<&Inbox> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+
+    /// A file, and a way to run statements in a transaction on it.
+    struct File {
+        _folder: tempfile::TempDir,
+        place: Place,
+        boot: Boot,
+        opened: Opened,
+    }
+
+    impl File {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let options = Options::new(folder.path().join("locks.db"));
+            let place = Place::resolve(&options.path).unwrap();
+            let boot = Boot::current().unwrap();
+            let opened = Opened::open(&place, &options, &boot).unwrap();
+            Self {
+                _folder: folder,
+                place,
+                boot,
+                opened,
+            }
+        }
+
+        fn run(&self, statements: &str) -> Result<(), Error> {
+            run(
+                &self.opened,
+                "BEGIN IMMEDIATE",
+                &self.boot,
+                &self.place,
+                |transaction| Ok(transaction.connection.execute_batch(statements)?),
+            )
+        }
+
+        fn names(&self) -> i64 {
+            let count = "SELECT count(*) FROM lock";
+            self.opened
+                .connection
+                .query_row(count, [], |row| row.get(0))
+                .unwrap()
+        }
+
+        fn set(&self, pragma: &str, value: i64) {
+            let ignore = |_: &rusqlite::Row<'_>| Ok(());
+            let _ = self
+                .opened
+                .connection
+                .pragma_update_and_check(None, pragma, value, ignore);
+        }
+    }
+
+    const ONE: &str = "INSERT INTO lock (name, last_fence) VALUES ('one', 1);";
+    const MANY: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 999) \
+                        INSERT INTO lock (name, last_fence) SELECT printf('%0100d', i), i FROM n;";
+
+    #[test]
+    fn a_full_disk_undoes_everything_and_the_file_goes_on() {
+        let file = File::new();
+        // SQLite's own limit fails in the same way as a disk without room.
+        file.set("max_page_count", 8);
+        let error = file.run(&[ONE, MANY].concat()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("make room"), "{error}");
+        assert_eq!(file.names(), 0);
+        file.run(ONE).unwrap();
+        file.set("max_page_count", 1_000_000);
+        file.run(MANY).unwrap();
+        assert_eq!(file.names(), 1000);
+    }
+
+    #[test]
+    fn a_read_only_file_is_refused() {
+        let file = File::new();
+        file.set("query_only", 1);
+        let error = file.run(ONE).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("read-only"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_undoes_the_transaction() {
+        let file = File::new();
+        let work = || {
+            run(
+                &file.opened,
+                "BEGIN IMMEDIATE",
+                &file.boot,
+                &file.place,
+                |transaction| {
+                    transaction.connection.execute_batch(ONE)?;
+                    if transaction.now > Timestamp::from_micros(0) {
+                        panic!("on purpose");
+                    }
+                    Ok(())
+                },
+            )
+        };
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_err();
+        assert_eq!(file.names(), 0);
+        file.run(ONE).unwrap();
+    }
+}

@@ -2,6 +2,7 @@
 //! arrived while the file was busy shares one transaction.
 
 use std::collections::{BTreeSet, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -143,7 +144,11 @@ impl Writer {
                     Err(RecvTimeoutError::Disconnected) => return,
                 },
             };
-            self.serve(job);
+            let served = catch_unwind(AssertUnwindSafe(|| self.serve(job)));
+            if served.is_err() {
+                // A bug. Its caller sees its reply dropped; the others go on with a new connection.
+                self.opened = None;
+            }
         }
     }
 

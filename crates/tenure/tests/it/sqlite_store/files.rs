@@ -10,7 +10,7 @@ use tenure::core::{Action, ErrorKind, Fence, LockName, Outcome, Store};
 use tenure::stores::sqlite::{Options, SqliteStore};
 
 use super::support::{Client, Scratch, owner};
-use crate::support::wait::eventually;
+use crate::support::wait::{eventually, eventually_async};
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path)
@@ -327,4 +327,31 @@ async fn another_program_that_keeps_the_file_busy_is_named() {
     assert!(error.to_string().contains("busy"), "{error}");
     connection.execute_batch("COMMIT").unwrap();
     client.take("a", owner()).await;
+}
+
+#[tokio::test]
+async fn a_request_whose_caller_left_takes_nothing_but_still_gives_back() {
+    let scratch = Scratch::new();
+    let client = Client::new(scratch.file()).await;
+    let who = owner();
+    let fence = client.take("held", who).await.fence;
+    let connection = Connection::open(scratch.file()).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Both wait for the file when their callers leave.
+    let acquire = client.acquire("wanted", owner());
+    let release = client.release("held", who, fence);
+    assert!(futures_util::FutureExt::now_or_never(acquire).is_none());
+    assert!(futures_util::FutureExt::now_or_never(release).is_none());
+    connection.execute_batch("COMMIT").unwrap();
+    eventually_async("given back", async || {
+        client
+            .store
+            .list("")
+            .await
+            .unwrap()
+            .locks
+            .is_empty()
+            .then_some(())
+    })
+    .await;
 }
