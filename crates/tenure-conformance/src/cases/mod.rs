@@ -1,0 +1,89 @@
+//! The cases: one story each, grouped by what they are about.
+
+mod batch;
+mod contention;
+mod differential;
+mod exclusion;
+mod expiry;
+mod fencing;
+mod forced;
+mod listing;
+mod modes;
+mod names;
+mod retries;
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use tenure_core::BoxFuture;
+
+use crate::peer::World;
+use crate::subject::Subject;
+
+/// One thing that every store must do. Its [`Display`](fmt::Display) is `group::name`.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    group: &'static str,
+    name: &'static str,
+    pub(crate) story: Story,
+}
+
+pub(crate) type Story = for<'a> fn(&'a World<'a>) -> BoxFuture<'a, ()>;
+
+/// Every case of the suite.
+#[must_use]
+pub fn cases() -> &'static [Case] {
+    static ALL: LazyLock<Vec<Case>> = LazyLock::new(|| {
+        let groups = [
+            exclusion::CASES,
+            expiry::CASES,
+            fencing::CASES,
+            retries::CASES,
+            contention::CASES,
+            modes::CASES,
+            batch::CASES,
+            listing::CASES,
+            forced::CASES,
+            names::CASES,
+            differential::CASES,
+        ];
+        groups.concat()
+    });
+    &ALL
+}
+
+impl Case {
+    /// What it is about.
+    #[must_use]
+    pub fn group(&self) -> &'static str {
+        self.group
+    }
+
+    /// What must be so, with underscores for spaces.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn world<'a>(&self, subject: &'a dyn Subject) -> World<'a> {
+        World::new(subject, self.group)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.group, self.name)
+    }
+}
+
+/// The list of a group. A story that is left out of it is dead code, which the compiler reports.
+macro_rules! stories {
+    ($group:ident: $($name:ident),* $(,)?) => {
+        &[$($crate::cases::Case {
+            group: stringify!($group),
+            name: stringify!($name),
+            story: |world| Box::pin($name(world)),
+        }),*]
+    };
+}
+use stories;

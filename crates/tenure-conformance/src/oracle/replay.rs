@@ -1,0 +1,300 @@
+//! Replaying one trace: the store and `decide` side by side.
+
+use std::time::Duration;
+
+use tenure_core::{
+    Acquire, Action, Cancel, Convert, Fence, ForceRelease, Inbox, Liveness, LockName, LockState,
+    OwnerId, Party, PushedGrant, Release, Renew, Reply, Timestamp, Waiting, decide,
+};
+
+use super::compare::Compare;
+use super::trace::{Ask, Hold, LOCKS, Limit, OWNERS, PEERS, Step, Trace, What};
+use crate::peer::{Peer, World, bid, ttl};
+use crate::random::fresh_bytes;
+use crate::subject::{PATIENCE, Subject};
+
+/// The peers that all traces share.
+pub(crate) struct Stage<'a> {
+    subject: &'a dyn Subject,
+    peers: [Peer<'a>; PEERS],
+}
+
+impl<'a> Stage<'a> {
+    pub(crate) async fn open(subject: &'a dyn Subject) -> Self {
+        let world = World::new(subject, "oracle");
+        let peers = [
+            world.peer().await,
+            world.peer().await,
+            world.deaf_peer().await,
+        ];
+        Self { subject, peers }
+    }
+
+    /// Replays a trace on new names, by new owners.
+    ///
+    /// # Errors
+    /// What the store and `decide` disagree about, in words.
+    pub(crate) async fn replay(&self, trace: &Trace) -> Result<(), String> {
+        let mut replay = Replay::new(self);
+        for step in &trace.steps {
+            if replay.step(step).await? == Verdict::TooClose {
+                return Ok(());
+            }
+        }
+        let looks = (0..LOCKS).map(|lock| Ask {
+            lock,
+            owner: 0,
+            what: What::Inspect,
+        });
+        let last = Step {
+            pass: 0,
+            peer: 0,
+            batch: looks.collect(),
+        };
+        if replay.step(&last).await? == Verdict::TooClose {
+            return Ok(());
+        }
+        replay.check_pushes().await
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Verdict {
+    Agreed,
+    /// Something ended so close to this step that the store's tolerance decides.
+    TooClose,
+}
+
+struct Replay<'a> {
+    stage: &'a Stage<'a>,
+    owners: [OwnerId; OWNERS],
+    locks: Vec<Shadow>,
+    now: Timestamp,
+    /// Per peer.
+    expected: [Vec<PushedGrant>; PEERS],
+}
+
+/// What `decide` makes of one lock.
+struct Shadow {
+    name: LockName,
+    state: LockState,
+    /// The last fence of each owner, held or not.
+    fences: [Fence; OWNERS],
+    compare: Compare,
+}
+
+/// What the store can see of the stage.
+struct Seen<'a>(&'a Stage<'a>);
+
+impl Liveness for Seen<'_> {
+    fn reachable(&self, inbox: &Inbox) -> bool {
+        let deaf = &self.0.peers[PEERS - 1];
+        !self.0.subject.sees_listeners() || *inbox != deaf.inbox
+    }
+
+    fn alive(&self, _anchor: &Inbox) -> bool {
+        true
+    }
+}
+
+impl<'a> Replay<'a> {
+    fn new(stage: &'a Stage<'a>) -> Self {
+        let world = World::new(stage.subject, "oracle");
+        let tolerance = stage.subject.time_tolerance();
+        let locks = (0..LOCKS).map(|lock| Shadow {
+            name: world.name(&lock.to_string()),
+            state: LockState::default(),
+            fences: [Fence::NONE; OWNERS],
+            compare: Compare::new(tolerance),
+        });
+        Self {
+            stage,
+            owners: [(); OWNERS].map(|()| OwnerId::from_bytes(fresh_bytes())),
+            locks: locks.collect(),
+            now: Timestamp::from_micros(0),
+            expected: Default::default(),
+        }
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<Verdict, String> {
+        if step.pass > 0 {
+            let pass = Duration::from_millis(step.pass);
+            self.stage.subject.pass_time(pass).await;
+        }
+        let actions: Vec<_> = step.batch.iter().map(|ask| self.action(ask)).collect();
+        let requests = actions.iter().zip(&step.batch);
+        let requests: Vec<_> = requests
+            .map(|(action, ask)| action.clone().on(self.locks[ask.lock].name.clone()))
+            .collect();
+        let results = self.stage.peers[step.peer].store.apply(&requests).await;
+        if results.len() != requests.len() {
+            return Err(format!(
+                "{} results for {} requests",
+                results.len(),
+                requests.len()
+            ));
+        }
+        for ((action, ask), result) in actions.iter().zip(&step.batch).zip(results) {
+            let reply = result.map_err(|error| format!("{} failed: {error}", action.word()))?;
+            if self.decide(ask, action, &reply)? == Verdict::TooClose {
+                return Ok(Verdict::TooClose);
+            }
+        }
+        Ok(Verdict::Agreed)
+    }
+
+    /// Lets `decide` answer as well, and compares.
+    fn decide(&mut self, ask: &Ask, action: &Action, reply: &Reply) -> Result<Verdict, String> {
+        let shadow = &mut self.locks[ask.lock];
+        if shadow
+            .compare
+            .is_too_close(&shadow.state, action, reply.now)
+        {
+            return Ok(Verdict::TooClose);
+        }
+        if reply.now < self.now {
+            return Err(format!(
+                "the store's clock went from {:?} back to {:?}",
+                self.now, reply.now
+            ));
+        }
+        self.now = reply.now;
+        let before = shadow.state.clone();
+        let seen = Seen(self.stage);
+        let decision = decide(before.clone(), action, reply.now, &seen);
+        shadow.compare.forgets_silent(&before, reply.now);
+        shadow
+            .compare
+            .outcomes(&reply.outcome, &decision.outcome)
+            .map_err(|words| {
+                format!(
+                    "{words}\n  asked: {action:?}\n  at {:?} of {before:?}\n  store:  {:?}\n  decide: {:?}",
+                    reply.now, reply.outcome, decision.outcome
+                )
+            })?;
+        for handover in decision.handovers {
+            let peers = self.stage.peers.iter();
+            let receiver = peers.zip(&mut self.expected);
+            for (_, expected) in receiver.filter(|(peer, _)| peer.inbox == handover.inbox) {
+                expected.push(PushedGrant {
+                    name: shadow.name.clone(),
+                    owner: handover.owner,
+                    fence: handover.fence,
+                    now: reply.now,
+                    expiry: handover.expiry,
+                });
+            }
+        }
+        shadow.state = decision.state;
+        for holder in &shadow.state.holders {
+            let owners = self.owners.iter().zip(&mut shadow.fences);
+            for (_, fence) in owners.filter(|(owner, _)| **owner == holder.owner) {
+                *fence = holder.fence;
+            }
+        }
+        Ok(Verdict::Agreed)
+    }
+
+    /// Waits until everything that `decide` would push has been pushed, and nothing else.
+    async fn check_pushes(&self) -> Result<(), String> {
+        for (peer, expected) in self.stage.peers.iter().zip(&self.expected).take(PEERS - 1) {
+            let mut pushed = self.pushed(peer);
+            for _ in 0..PATIENCE {
+                if pushed.len() >= expected.len() {
+                    break;
+                }
+                self.stage.subject.pause().await;
+                pushed = self.pushed(peer);
+            }
+            let compare = &self.locks[0].compare;
+            compare.pushes(&pushed, expected).map_err(|words| {
+                format!("{words}\n  store:  {pushed:?}\n  decide: {expected:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn pushed(&self, peer: &Peer<'_>) -> Vec<PushedGrant> {
+        let ours = |grant: &PushedGrant| self.locks.iter().any(|lock| lock.name == grant.name);
+        let grants = peer.mailbox.grants();
+        grants.into_iter().filter(ours).collect()
+    }
+
+    /// The action that `ask` means now.
+    fn action(&self, ask: &Ask) -> Action {
+        let owner = self.owners[ask.owner];
+        match ask.what {
+            What::Acquire { .. } => Action::Acquire(self.acquire(ask)),
+            What::Renew {
+                hold,
+                ttl: length,
+                detach,
+            } => Action::Renew(Renew {
+                owner,
+                fence: self.fence(ask, hold),
+                ttl: ttl(length),
+                detach,
+            }),
+            What::Convert(hold) => Action::Convert(Convert {
+                owner,
+                fence: self.fence(ask, hold),
+            }),
+            What::Release(hold) => Action::Release(Release {
+                owner,
+                fence: self.fence(ask, hold),
+            }),
+            What::Force(hold) => Action::ForceRelease(ForceRelease {
+                owner,
+                fence: self.fence(ask, hold),
+                by: Party::new("operator", "", "desk", 1),
+                reason: format!("because of {}", ask.owner),
+            }),
+            What::Cancel => Action::Cancel(Cancel { owner }),
+            What::Inspect => Action::Inspect,
+        }
+    }
+
+    fn acquire(&self, ask: &Ask) -> Acquire {
+        let What::Acquire {
+            mode,
+            ttl: length,
+            alive_for,
+            anchored,
+            limit,
+        } = ask.what
+        else {
+            unreachable!("called for an acquire only");
+        };
+        let peer = &self.stage.peers[ask.owner % PEERS];
+        let listens = ask.owner % PEERS != PEERS - 1;
+        let waiting = alive_for.map_or(Waiting::No, |millis| Waiting::Queue {
+            inbox: peer.inbox.clone(),
+            alive_for: Duration::from_millis(millis),
+        });
+        Acquire {
+            owner: self.owners[ask.owner],
+            mode,
+            ttl: ttl(length),
+            waiting,
+            anchor: (anchored && listens).then(|| peer.inbox.clone()),
+            not_after: match limit {
+                Limit::None => None,
+                Limit::Past => Some(Timestamp::from_micros(
+                    self.now.as_micros().saturating_sub(1),
+                )),
+                Limit::Future => Some(self.now.plus(Duration::from_secs(600))),
+            },
+            ..bid()
+        }
+    }
+
+    fn fence(&self, ask: &Ask, hold: Hold) -> Fence {
+        let shadow = &self.locks[ask.lock];
+        let current = shadow.state.holder(self.owners[ask.owner]);
+        match (hold, current) {
+            (Hold::Current, Some(holder)) => holder.fence,
+            (Hold::Current | Hold::Last, _) => shadow.fences[ask.owner],
+            (Hold::Invented, _) => Fence::from_u64(self.now.as_micros() + 7),
+        }
+    }
+}

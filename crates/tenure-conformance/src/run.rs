@@ -1,0 +1,111 @@
+//! Running cases: side by side, each on its own names, none stopped by the failure of another.
+
+use std::any::Any;
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
+
+use tenure_core::BoxFuture;
+
+use crate::cases::{Case, cases};
+use crate::subject::Subject;
+
+/// Runs every case of the suite against `subject`, side by side.
+pub async fn check(subject: &dyn Subject) -> Report {
+    let runs = cases().iter().map(|case| -> BoxFuture<'_, _> {
+        Box::pin(async move { (case.to_string(), case.run(subject).await) })
+    });
+    let results = all(runs.collect()).await;
+    Report { results }
+}
+
+/// How each case went.
+#[derive(Debug)]
+#[must_use]
+pub struct Report {
+    results: Vec<(String, Result<(), String>)>,
+}
+
+impl Report {
+    /// The cases that passed, by name.
+    pub fn passed(&self) -> impl Iterator<Item = &str> {
+        let passed = self.results.iter().filter(|(_, result)| result.is_ok());
+        passed.map(|(name, _)| name.as_str())
+    }
+
+    /// The cases that failed, by name, and why.
+    pub fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.results.iter().filter_map(|(name, result)| {
+            let why = result.as_ref().err()?;
+            Some((name.as_str(), why.as_str()))
+        })
+    }
+
+    /// # Panics
+    /// With the list of failed cases, unless all cases of the suite ran and passed.
+    pub fn assert_all_passed(&self) {
+        let all = cases().len();
+        let passed = self.passed().count();
+        assert!(passed == all, "{self}");
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (passed, failed) = (self.passed().count(), self.failed().count());
+        write!(f, "{passed} cases passed, {failed} failed")?;
+        for (name, why) in self.failed() {
+            write!(f, "\n- {name}: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Case {
+    /// Runs this case alone. A panic in it is a failure of the case.
+    ///
+    /// # Errors
+    /// What went wrong, in words.
+    pub async fn run(&self, subject: &dyn Subject) -> Result<(), String> {
+        let world = self.world(subject);
+        let mut story = (self.story)(&world);
+        poll_fn(|context| {
+            // Unwind safe: a case that panicked is never polled again.
+            let poll = AssertUnwindSafe(|| story.as_mut().poll(context));
+            match catch_unwind(poll) {
+                Ok(Poll::Pending) => Poll::Pending,
+                Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+                Err(panic) => Poll::Ready(Err(words(panic.as_ref()))),
+            }
+        })
+        .await
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+    text.unwrap_or_else(|| "panicked without words".to_owned())
+}
+
+/// Runs all of `futures` side by side; the results are in the same order.
+pub(crate) async fn all<T>(mut futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let mut results: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, result) in futures.iter_mut().zip(&mut results) {
+            if result.is_none()
+                && let Poll::Ready(value) = future.as_mut().poll(context)
+            {
+                *result = Some(value);
+            }
+        }
+        if results.iter().all(Option::is_some) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    results.into_iter().flatten().collect()
+}
