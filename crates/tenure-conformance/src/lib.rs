@@ -28,5 +28,5 @@ mod subject;
 
 pub use cases::{Case, cases};
 pub use oracle::{Disagreement, oracle};
-pub use run::{Report, check};
+pub use run::{Report, check, check_each};
 pub use subject::Subject;

@@ -10,6 +10,7 @@
     reason = "which helpers are used depends on the features that are on"
 )]
 
+mod conformance;
 #[cfg(feature = "redis")]
 mod redis_errors;
 #[cfg(feature = "redis")]
