@@ -96,17 +96,20 @@ impl Stored {
             .collect();
         let mut gone = old.clone();
         let mut last = self.places.values().copied().max().unwrap_or(0);
+        let mut before = 0;
         for waiter in &next.queue {
             gone.remove(&waiter.owner);
-            if old.get(&waiter.owner) == Some(&waiter) {
-                continue;
-            }
-            // Nobody changes places: whoever is new came last.
-            let place = self.places.get(&waiter.owner).copied().unwrap_or_else(|| {
+            // Nobody changes places, but whoever fell silent and came back is new, and whoever is
+            // new came last.
+            let kept = self.places.get(&waiter.owner).copied();
+            let place = kept.filter(|place| *place > before).unwrap_or_else(|| {
                 last += 1;
                 last
             });
-            save_waiter(connection, name, place, waiter)?;
+            before = place;
+            if old.get(&waiter.owner) != Some(&waiter) {
+                save_waiter(connection, name, place, waiter)?;
+            }
         }
         for owner in gone.keys() {
             let mut statement = connection.prepare_cached(statements::DROP_WAITER)?;

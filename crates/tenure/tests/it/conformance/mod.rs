@@ -2,6 +2,10 @@
 //! of its folder under `src/stores/`.
 
 mod memory;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::path::Path;
 

@@ -56,3 +56,17 @@ pub(crate) async fn elapsed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     let result = work.await;
     (result, started.elapsed())
 }
+
+/// Lets real time pass, for stores whose clock a test cannot turn.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "leases of a real server end in real time"
+)]
+pub(crate) async fn real_time(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}
+
+/// A short breath before a condition is looked at again.
+pub(crate) async fn breath() {
+    real_time(Duration::from_millis(5)).await;
+}

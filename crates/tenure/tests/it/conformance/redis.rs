@@ -1,0 +1,58 @@
+//! The Redis store, on a real server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::clock::SystemClock;
+use tenure::core::{BoxFuture, Error, Store};
+use tenure::stores::redis::RedisStore;
+use tenure_conformance::{Subject, check};
+
+use crate::support::redis_server::RedisServer;
+use crate::support::wait::{breath, real_time};
+
+#[tokio::test]
+async fn redis_conforms() {
+    let server = RedisServer::start();
+    let url = server.url();
+    check(&Redis { url }).await.assert_all_passed();
+}
+
+/// Servers and proxies that speak RESP2 only: pushes come on a connection of their own.
+#[tokio::test]
+async fn redis_conforms_over_resp2() {
+    let server = RedisServer::start();
+    let url = format!("{}?protocol=resp2", server.url());
+    check(&Redis { url }).await.assert_all_passed();
+}
+
+struct Redis {
+    url: String,
+}
+
+impl Subject for Redis {
+    fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>, Error>> {
+        Box::pin(async {
+            let clock = Arc::new(SystemClock::start().expect("a clock"));
+            let store = RedisStore::connect(&self.url, clock).await?;
+            Ok(Arc::new(store) as Arc<dyn Store>)
+        })
+    }
+
+    fn pass_time(&self, duration: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(real_time(duration))
+    }
+
+    fn pause(&self) -> BoxFuture<'_, ()> {
+        Box::pin(breath())
+    }
+
+    /// Keys expire by the millisecond, and the last one may be counted up or down.
+    fn time_tolerance(&self) -> Duration {
+        Duration::from_millis(2)
+    }
+
+    fn sees_listeners(&self) -> bool {
+        true
+    }
+}
