@@ -8,7 +8,7 @@ use tenure::core::{
     Error, ErrorKind, Finding, Guarantees, Lease, Listing, LockName, Mode, Retry, Snapshot,
     Timestamp, Ttl,
 };
-use tenure::{Attempt, Clock, Guard, Tenure, WaitReport};
+use tenure::{Attempt, Clock, Guard, Lock, Tenure, WaitReport};
 use tokio::sync::watch;
 
 use crate::args::duration::Wait;
@@ -90,7 +90,8 @@ impl Session {
         self.tenure.clock()
     }
 
-    /// Takes a lock, waiting as `wait` says and reporting to `report`.
+    /// Takes a lock, waiting as `wait` says and reporting to `report`. The guard has most of its
+    /// lease before it: a command may be started under it.
     ///
     /// # Errors
     /// The library's own, so that the caller can tell busy from the rest; a busy lock that was not
@@ -103,6 +104,28 @@ impl Session {
         wait: Wait,
         report: watch::Sender<WaitReport>,
     ) -> std::result::Result<Guard, Error> {
+        let began = self.clock().now();
+        loop {
+            let lock = self.lock(settings, ttl, tie);
+            let wait = wait.less(self.clock().now().since(began));
+            let guard = match wait {
+                Wait::Forever => lock.report_to(report.clone()).acquire().await?,
+                Wait::AtMost(Duration::ZERO) => match lock.try_acquire().await? {
+                    Attempt::Acquired(guard) => guard,
+                    Attempt::Busy(blocked) => {
+                        report.send_modify(|report| report.blocked = Some(blocked));
+                        return Err(Error::new(ErrorKind::Busy, "the lock is busy"));
+                    }
+                },
+                Wait::AtMost(limit) => lock.wait(limit).report_to(report.clone()).acquire().await?,
+            };
+            if self.secured(&guard, ttl).await {
+                return Ok(guard);
+            }
+        }
+    }
+
+    fn lock(&self, settings: &LockSettings, ttl: Ttl, tie: Tie) -> Lock {
         let name = settings.name.as_str();
         let lock = match settings.mode {
             Mode::Exclusive => self.tenure.lock(name),
@@ -114,21 +137,26 @@ impl Session {
             .ttl(ttl.duration())
             .who(party.who())
             .label(party.label());
-        let lock = match tie {
+        match tie {
             Tie::DiesWithUs => lock,
             Tie::Outlives => lock.detached().no_renew(),
-        };
-        match wait {
-            Wait::Forever => lock.report_to(report).acquire().await,
-            Wait::AtMost(Duration::ZERO) => match lock.try_acquire().await? {
-                Attempt::Acquired(guard) => Ok(guard),
-                Attempt::Busy(blocked) => {
-                    report.send_modify(|report| report.blocked = Some(blocked));
-                    Err(Error::new(ErrorKind::Busy, "the lock is busy"))
-                }
-            },
-            Wait::AtMost(limit) => lock.wait(limit).report_to(report).acquire().await,
         }
+    }
+
+    /// Makes sure that most of the lease is left. A grant that was pushed to us lasts only for a
+    /// short claim window until it is renewed, which is too little to start anything under.
+    /// `false` if the window has passed.
+    async fn secured(&self, guard: &Guard, ttl: Ttl) -> bool {
+        while guard.remaining() < ttl.duration() * 2 / 3 {
+            match guard.extend(ttl.duration()).await {
+                Ok(()) => return true,
+                Err(error) if error.retry() == Retry::Later => {
+                    self.clock().sleep(CONTACT_PAUSE).await;
+                }
+                Err(_) => return false,
+            }
+        }
+        true
     }
 
     /// What is known about one lock, and the store's time then.

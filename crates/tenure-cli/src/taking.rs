@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure::clock::SystemClock;
-use tenure::core::{ErrorKind, Moment, Ttl};
-use tenure::{Guard, WaitReport};
+use tenure::core::{Error, ErrorKind, Moment, Ttl};
+use tenure::{Blocked, Guard, WaitReport};
 use tokio::sync::watch;
 
 use crate::args::duration::Wait;
@@ -58,11 +58,7 @@ impl Taking<'_> {
             Wait::Forever => None,
             Wait::AtMost(limit) => Some(limit),
         };
-        let already = SystemClock::read().since(self.asked);
-        let wait = match limit {
-            None => Wait::Forever,
-            Some(limit) => Wait::AtMost(limit.saturating_sub(already)),
-        };
+        let wait = self.lock.wait.less(SystemClock::read().since(self.asked));
         let taken = {
             let acquiring = self
                 .session
@@ -72,17 +68,27 @@ impl Taking<'_> {
             loop {
                 tokio::select! {
                     biased;
-                    result = &mut acquiring => break Ok(result),
+                    result = &mut acquiring => break Ok((result, story.end())),
                     arrived = signals.next() => break Err(arrived),
-                    () = self.session.clock().sleep(story.pause()) => story.go_on(&mut reports),
+                    Ok(()) = reports.changed() => story.hear(&reports.borrow()),
+                    () = self.session.clock().sleep(story.pause()) => story.go_on(&reports.borrow()),
                 }
             }
         };
         match taken {
-            Ok(Ok(guard)) => Ok(Taken::Held(guard)),
-            Ok(Err(error)) => Err(self.failure(&error, &reports)),
+            Ok((Ok(guard), age)) => {
+                if vanished(&reports.borrow(), age) {
+                    self.output
+                        .hint("the previous holder vanished; its lease ran out");
+                }
+                Ok(Taken::Held(guard))
+            }
+            Ok((Err(error), age)) => {
+                // A wait that ran out has asked for its place to be removed; see that it happens.
+                self.session.settle().await;
+                Err(self.failure(&error, &reports.borrow(), age))
+            }
             Err(arrived) => {
-                // The dropped future has asked for its place to be removed; see that it happens.
                 self.session.settle().await;
                 let arrived = arrived.map_err(|error| {
                     Failure::new(Code::System, format!("cannot read signals: {error}"))
@@ -92,15 +98,18 @@ impl Taking<'_> {
         }
     }
 
-    fn failure(
-        &self,
-        error: &tenure::core::Error,
-        reports: &watch::Receiver<WaitReport>,
-    ) -> Failure {
-        let report = reports.borrow();
+    fn failure(&self, error: &Error, report: &WaitReport, age: Duration) -> Failure {
         match &report.blocked {
             Some(blocked) if error.kind() == ErrorKind::Busy => {
-                complaints::busy(&self.lock.name, blocked, self.session.choice())
+                let now = blocked.now.plus(age);
+                complaints::busy(
+                    &self.lock.name,
+                    &Blocked {
+                        now,
+                        ..blocked.clone()
+                    },
+                    self.session.choice(),
+                )
             }
             _ => complaints::of_error(error, self.session.choice()),
         }
@@ -138,12 +147,12 @@ impl<'a> Story<'a> {
         self.line.pause(self.waited())
     }
 
-    fn go_on(&mut self, reports: &mut watch::Receiver<WaitReport>) {
-        let report = reports.borrow_and_update();
-        if report.has_changed() && report.silence.is_none() {
-            self.answered = SystemClock::read();
+    /// The store has answered, or has failed to.
+    fn hear(&mut self, report: &WaitReport) {
+        if report.silence.is_some() {
+            return;
         }
-        self.line.tick(&view(&report, self.answered), self.waited());
+        self.answered = SystemClock::read();
         if let (Some(blocked), false) = (&report.blocked, self.told_events) {
             self.told_events = true;
             let holders: Vec<Holder> = blocked
@@ -158,6 +167,24 @@ impl<'a> Story<'a> {
                 .write("waiting", json!({ "name": name, "holders": holders }));
         }
     }
+
+    /// Removes the line; answers how long ago the store was last heard of.
+    fn end(&mut self) -> Duration {
+        self.line.clear();
+        SystemClock::read().since(self.answered)
+    }
+
+    fn go_on(&mut self, report: &WaitReport) {
+        self.line.tick(&view(report, self.answered), self.waited());
+    }
+}
+
+/// Whether the holder we last heard of had not renewed its lease when that ended.
+fn vanished(report: &WaitReport, age: Duration) -> bool {
+    report.blocked.as_ref().is_some_and(|blocked| {
+        let expiry = blocked.contention.next_expiry;
+        expiry.is_some_and(|expiry| age >= expiry.since(blocked.now))
+    })
 }
 
 fn view(report: &WaitReport, answered: Moment) -> WaitView {

@@ -34,6 +34,17 @@ pub enum Wait {
     AtMost(Duration),
 }
 
+impl Wait {
+    /// What is left of it after `elapsed`.
+    #[must_use]
+    pub fn less(self, elapsed: Duration) -> Self {
+        match self {
+            Self::Forever => Self::Forever,
+            Self::AtMost(limit) => Self::AtMost(limit.saturating_sub(elapsed)),
+        }
+    }
+}
+
 /// Reads `--wait`: a duration, a plain `0`, or `forever`.
 ///
 /// # Errors

@@ -38,8 +38,10 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
             format!("round trip  {:.2} ms", round_trip.as_secs_f64() * 1_000.0),
             String::new(),
         ];
-        lines.extend(findings.iter().map(finding_line));
-        lines.push(String::new());
+        if !findings.is_empty() {
+            lines.extend(findings.iter().map(finding_line));
+            lines.push(String::new());
+        }
         lines.extend(promise_lines(&session.guarantees()));
         output.print(&lines.join("\n"))?;
     }
@@ -82,13 +84,15 @@ fn promise_lines(guarantees: &Guarantees) -> Vec<String> {
         guarantees.store, guarantees.scope, guarantees.clock
     )];
     for promise in guarantees.promises {
-        let sentence = promise.id.sentence();
-        lines.push(match promise.holds {
-            Holds::Always => format!("  {}  {sentence}", promise.id),
-            Holds::Within(bound) => format!("  {}  {sentence} (within: {bound})", promise.id),
-            Holds::If(condition) => format!("  {}  {sentence} (if {condition})", promise.id),
-            Holds::No(why) => format!("  {}  NOT: {sentence} ({why})", promise.id),
-        });
+        let (id, sentence) = (promise.id, promise.id.sentence());
+        let (first, second) = match promise.holds {
+            Holds::Always => (format!("  {id}  {sentence}"), None),
+            Holds::Within(bound) => (format!("  {id}  {sentence}, within:"), Some(bound)),
+            Holds::If(condition) => (format!("  {id}  {sentence}, if:"), Some(condition)),
+            Holds::No(why) => (format!("  {id}  NOT promised: {sentence}"), Some(why)),
+        };
+        lines.push(first);
+        lines.extend(second.map(|text| format!("      {text}")));
     }
     lines
 }

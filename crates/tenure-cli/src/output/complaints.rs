@@ -59,7 +59,11 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
         failure = failure.fact("waiting", human::count(waiting as usize, "other"));
     }
     let (word, option) = (shell_word(name.as_str()), store_option(choice));
-    let mut help = format!("wait for it: --wait 10m · see it: tenure show {word}{option}");
+    let wait = match blocked.ahead {
+        None => "wait for it: --wait 10m",
+        Some(_) => "wait longer: --wait 10m",
+    };
+    let mut help = format!("{wait} · see it: tenure show {word}{option}");
     if let Some(owner) = contention.holders.first().and_then(|holder| holder.owner) {
         let id = owner.short();
         help += &format!(" · stuck? tenure force-release {word} --lease {id}{option}");

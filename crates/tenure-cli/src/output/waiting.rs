@@ -90,8 +90,20 @@ impl WaitLine {
     fn draw(&mut self, view: &WaitView, waited: Duration) {
         const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
         self.frame = (self.frame + 1) % FRAMES.len();
-        let text = live(&self.name, view, waited, self.limit);
-        let text = fit(&text, columns().saturating_sub(2));
+        let columns = columns().saturating_sub(2);
+        // On a narrow terminal, what matters least goes first.
+        let shorter = WaitView {
+            lease_left: None,
+            ..view.clone()
+        };
+        let shortest = WaitView {
+            place: None,
+            ..shorter.clone()
+        };
+        let texts =
+            [view, &shorter, &shortest].map(|view| live(&self.name, view, waited, self.limit));
+        let fitting = texts.iter().find(|text| text.chars().count() <= columns);
+        let text = fit(fitting.unwrap_or(&texts[2]), columns);
         let _ = write!(
             std::io::stderr().lock(),
             "\r\x1b[K{} {text}",

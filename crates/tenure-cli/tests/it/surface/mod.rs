@@ -1,4 +1,13 @@
 //! What a user sees: arguments, messages, exit codes, stores, JSON.
 
+mod busy;
+mod config;
+mod doctor;
+mod environment;
+mod inspection;
+mod leases;
+mod redis;
+mod running;
 mod usage;
+mod waiting;
 pub(crate) mod world;

@@ -205,3 +205,9 @@ impl Drop for Running {
 pub(crate) fn text_of(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
+
+/// Who runs these tests, as the system knows it.
+pub(crate) fn user() -> String {
+    let output = Command::new("id").arg("-un").output().expect("id runs");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}

@@ -1,0 +1,113 @@
+//! What the command finds in its environment, and what a run inside a run does.
+
+use std::collections::BTreeMap;
+
+use super::world::{Done, World};
+
+fn variables(text: &str) -> BTreeMap<&str, &str> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .collect()
+}
+
+#[test]
+fn the_command_knows_its_lock() {
+    let world = World::new();
+    let done = world
+        .run(&["run", "a,b", "--ttl", "7s", "--owner", "ci", "env"])
+        .exits(0);
+    let found = variables(&done.stdout);
+    assert_eq!(found["TENURE_LOCK"], "a,b");
+    assert_eq!(found["TENURE_HELD"], "a%2Cb");
+    assert_eq!(found["TENURE_TTL_MS"], "7000");
+    assert_eq!(found["TENURE_OWNER"], "ci");
+    assert!(found["TENURE_FENCE"].parse::<u64>().is_ok());
+    assert!(found["TENURE_PARENT_PID"].parse::<u32>().is_ok());
+    assert!(!found["TENURE_STORE_FINGERPRINT"].is_empty());
+    let (owner, fence) = found["TENURE_LEASE"].split_once('-').expect("owner-fence");
+    assert_eq!((owner.len(), fence), (32, found["TENURE_FENCE"]));
+}
+
+#[test]
+fn the_store_is_passed_on_only_when_asked_for() {
+    let world = World::new();
+    let url = format!("sqlite:{}", world.path("state/own.db").display());
+    let with = |options: &[&str]| {
+        let mut arguments = vec!["run", "x"];
+        arguments.extend(options);
+        arguments.push("env");
+        Done::of(world.tenure(&arguments).env("TENURE_STORE", &url))
+            .exits(0)
+            .stdout
+    };
+    assert!(!variables(&with(&[])).contains_key("TENURE_STORE"));
+    assert_eq!(variables(&with(&["--pass-store"]))["TENURE_STORE"], url);
+}
+
+#[test]
+fn a_run_inside_a_run_on_the_same_name_is_refused() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let done = world
+        .run(&["run", "x", "--", tenure, "run", "x", "true"])
+        .exits(64);
+    done.says("error[T0203]")
+        .says("would wait for itself")
+        .says("--inherit")
+        .says("pid ");
+    world
+        .run(&["run", "x", "--", tenure, "run", "y", "true"])
+        .exits(0);
+}
+
+#[test]
+fn a_run_inside_a_run_can_inherit_the_lock() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let line = [
+        "run",
+        "x",
+        "--",
+        tenure,
+        "run",
+        "x",
+        "--inherit",
+        "-c",
+        "echo $TENURE_LOCK; exit 4",
+    ];
+    let done = world.run(&line).exits(4);
+    assert_eq!(done.stdout, "x\n");
+}
+
+#[test]
+fn inheriting_from_nobody_takes_the_lock() {
+    let world = World::new();
+    let _holder = world.hold("x", &[]);
+    world
+        .run(&["run", "x", "--inherit", "--no-wait", "true"])
+        .exits(75);
+}
+
+#[test]
+fn inside_a_run_check_needs_no_arguments() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    world
+        .run(&["run", "x", "--", tenure, "check", "--at-least", "1s"])
+        .exits(0)
+        .silently();
+    world
+        .run(&["run", "x", "--", tenure, "check", "--at-least", "1h"])
+        .exits(79);
+}
+
+#[test]
+fn check_never_answers_from_another_store() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let url = format!("sqlite:{}", world.path("state/own.db").display());
+    world
+        .run(&["run", "x", "--store", &url, "--", tenure, "check"])
+        .exits(64)
+        .says("is not the store that the parent's lock is in");
+}

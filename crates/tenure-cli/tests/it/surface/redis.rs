@@ -1,0 +1,76 @@
+//! The same surface on a real redis-server.
+
+use super::world::World;
+use crate::support::redis_server::RedisServer;
+
+#[test]
+fn a_lock_on_redis_is_taken_shown_and_released() {
+    let server = RedisServer::start();
+    let world = World::new();
+    let url = server.url();
+    let done = world
+        .run(&["run", "hello", "--store", &url, "echo", "hi"])
+        .exits(0)
+        .silently();
+    assert_eq!(done.stdout, "hi\n");
+    let holder = world.hold("x", &["--store", &url]);
+    world
+        .run(&["run", "x", "--store", &url, "--no-wait", "true"])
+        .exits(75)
+        .says("held by");
+    holder.end();
+    world
+        .run(&["run", "x", "--store", &url, "--no-wait", "true"])
+        .exits(0);
+}
+
+#[test]
+fn a_foreign_holder_is_labelled() {
+    let server = RedisServer::start();
+    let world = World::new();
+    server.command(&["SET", "tenure:x", "somebody", "PX", "60000"]);
+    let shown = world.json(&["show", "x", "--store", &server.url(), "--json"]);
+    let holder = &shown["holders"][0];
+    assert_eq!(holder["label"], "foreign");
+    assert_eq!(
+        (&holder["owner"], &holder["lease"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    assert!(
+        holder["expires_in_ms"]
+            .as_u64()
+            .is_some_and(|left| left <= 60_000)
+    );
+    world
+        .run(&["run", "x", "--store", &server.url(), "--no-wait", "true"])
+        .exits(75)
+        .says("foreign");
+}
+
+#[test]
+fn a_wrong_password_is_77_and_stays_secret() {
+    let server = RedisServer::start_with(&["--requirepass", "correct-horse"]);
+    let world = World::new();
+    let url = format!("redis://:hunter22@{}", server.address());
+    for line in [
+        ["ls", "--store", &url].as_slice(),
+        &["doctor", "--store", &url],
+    ] {
+        let done = world.run(line).exits(77).says("error[T0103]");
+        assert!(!done.stderr.contains("hunter22"), "{}", done.stderr);
+    }
+    let right = format!("redis://:correct-horse@{}", server.address());
+    let done = world.run(&["doctor", "--store", &right]);
+    assert!(!done.stdout.contains("correct-horse") && !done.stderr.contains("correct-horse"));
+    let done = world.run(&["run", "x", "--store", &right, "env"]).exits(0);
+    assert!(!done.stdout.contains("correct-horse"), "{}", done.stdout);
+}
+
+#[test]
+fn a_store_that_hangs_at_first_contact_is_69_soon() {
+    let server = RedisServer::start();
+    server.stop();
+    World::new()
+        .run(&["run", "x", "--store", &server.url(), "true"])
+        .exits(69);
+}
