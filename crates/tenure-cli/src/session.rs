@@ -1,6 +1,7 @@
 //! A connection to the chosen store: every call bounded, every error with the store's origin.
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -217,6 +218,11 @@ impl Session {
                 .expiry
                 .map_or(Duration::MAX, |expiry| expiry.since(now))
         }))
+    }
+
+    /// Descriptors by which others see that the holder lives, for a process that is to outlive us.
+    pub fn anchors(&self) -> Vec<OwnedFd> {
+        self.tenure.anchors()
     }
 
     /// What the store promises.

@@ -231,6 +231,7 @@ impl Run<'_> {
             store: &self.session.choice().url,
         }
         .variables(&self.inherited, settings.pass_store);
+        plan.keep_open = self.session.anchors();
         plan.grace = settings.grace;
         plan.hold_at_most = settings.hold_at_most;
         plan.foreground = settings.foreground;

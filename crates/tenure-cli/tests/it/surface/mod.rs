@@ -4,6 +4,7 @@ mod busy;
 mod config;
 mod doctor;
 mod environment;
+mod handover;
 mod inspection;
 mod leases;
 mod redis;
