@@ -37,7 +37,7 @@ impl Boot {
         let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         Ok(Self {
             id: id.trim().to_owned(),
-            namespace_offset: namespace_offset(),
+            namespace_offset: namespace_offset()?,
         })
     }
 
@@ -113,10 +113,18 @@ fn wall_clock() -> i64 {
 }
 
 /// How far CLOCK_BOOTTIME of our time namespace is ahead of the machine's, in microseconds.
-fn namespace_offset() -> i64 {
-    // Also missing if the kernel has no time namespaces: then there is nothing to take off.
+fn namespace_offset() -> std::io::Result<i64> {
+    // Missing if the kernel has no time namespaces: then there is nothing to take off.
     let text = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-    parse_namespace_offset(&text)
+    let offset = parse_namespace_offset(&text);
+    // The file speaks of the namespace of our children.
+    let ours = || std::fs::read_link("/proc/self/ns/time");
+    let theirs = || std::fs::read_link("/proc/self/ns/time_for_children");
+    if offset != 0 && ours()? != theirs()? {
+        let why = "this process is about to enter another time namespace";
+        return Err(std::io::Error::other(why));
+    }
+    Ok(offset)
 }
 
 /// Lines of `clock seconds nanoseconds`; the clock is `boottime`, or its number in older kernels.

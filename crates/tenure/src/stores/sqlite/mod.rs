@@ -15,6 +15,7 @@ mod place;
 mod rows;
 mod shared;
 mod statements;
+mod tidying;
 mod transaction;
 mod writer;
 
@@ -110,7 +111,8 @@ impl SqliteStore {
         let boot = Boot::current().map_err(|cause| {
             Error::new(
                 ErrorKind::Configuration,
-                "cannot tell which boot of the machine this is: /proc must be mounted",
+                "cannot tell which boot of the machine this is, and for how long it has run: /proc \
+                 must be mounted",
             )
             .because(cause)
         })?;

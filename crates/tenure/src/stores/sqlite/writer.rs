@@ -1,23 +1,21 @@
 //! [`Writer`]: the one thread of this process that uses a file. Requests come by channel; what has
 //! arrived while the file was busy shares one transaction.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use tenure_core::{
-    Action, Cancel, Error, Fence, Finding, Inbox, Listing, Moment, OwnerId, Release, Reply, Request,
-};
+use tenure_core::{Action, Error, Finding, Inbox, Listing, Moment, Reply, Request};
 use tokio::sync::oneshot;
 
 use super::boot::Boot;
 use super::clients::Clients;
 use super::doorbell::Ringer;
-use super::liveness::{self, Sight, Watch};
+use super::liveness::{Sight, Watch};
 use super::open::Opened;
-use super::place::{ALIVE, Folder, Place};
+use super::place::{Folder, Place};
 use super::shared::Shared;
 use super::transaction::{self, Effects};
 use super::{Options, diagnose, errors, lookout};
@@ -66,7 +64,7 @@ impl Apply {
 
 /// The one thread of this process that uses a file.
 pub(super) struct Writer {
-    pub(super) place: Place,
+    place: Place,
     options: Options,
     pub(super) boot: Boot,
     inbound: Receiver<Job>,
@@ -78,7 +76,7 @@ pub(super) struct Writer {
     opened: Option<Opened>,
     ringer: Ringer,
     watch: Watch,
-    pub(super) lookout: lookout::Lookout,
+    lookout: lookout::Lookout,
     sweep_at: Moment,
 }
 
@@ -160,7 +158,7 @@ impl Writer {
             }
             Job::Apply(apply) => {
                 let dead = self.apply(apply);
-                self.bury_all(dead);
+                self.bury_all(dead.unwrap_or_default());
                 if let Some(opened) = &self.opened {
                     opened.shorten_log();
                 }
@@ -182,7 +180,7 @@ impl Writer {
     }
 
     /// Opens the file if it is not open yet, and anew if it was replaced.
-    fn open(&mut self) -> Result<(), Error> {
+    pub(super) fn open(&mut self) -> Result<(), Error> {
         let replaced = |opened: &Opened| opened.identity != self.place.identity();
         if self.opened.as_ref().is_some_and(replaced) {
             // Deleted or moved away: whoever comes now uses the new file, and so must we.
@@ -198,12 +196,13 @@ impl Writer {
     }
 
     /// The open file.
-    fn opened(&self) -> Result<&Opened, Error> {
+    pub(super) fn opened(&self) -> Result<&Opened, Error> {
         self.opened.as_ref().ok_or_else(errors::of_ended_thread)
     }
 
-    /// Decides `first` and whatever else has arrived meanwhile; answers who was found dead.
-    fn apply(&mut self, first: Apply) -> Vec<Inbox> {
+    /// Decides `first` and whatever else has arrived meanwhile; answers who was found dead, or
+    /// `None` if it failed.
+    pub(super) fn apply(&mut self, first: Apply) -> Option<Vec<Inbox>> {
         let mut batch = vec![first];
         let result = if batch[0].only_looks() {
             self.look(&batch)
@@ -211,14 +210,14 @@ impl Writer {
             self.write(&mut batch)
         };
         match result {
-            Ok(effects) => self.spread(batch, effects),
+            Ok(effects) => Some(self.spread(batch, effects)),
             Err(error) => {
                 for apply in batch {
                     let replies = apply.requests.iter().map(|_| Err(errors::again(&error)));
                     let replies = replies.collect();
                     apply.answer(replies);
                 }
-                Vec::new()
+                None
             }
         }
     }
@@ -290,7 +289,7 @@ impl Writer {
     }
 
     /// Waits for the death of those who hold what somebody here waits for.
-    pub(super) fn watch_over(&self, holders: &BTreeSet<Inbox>) {
+    fn watch_over(&self, holders: &BTreeSet<Inbox>) {
         let Some(opened) = &self.opened else {
             return;
         };
@@ -298,71 +297,6 @@ impl Writer {
             if self.clients.is_listening(inbox).is_none() {
                 self.watch.start(inbox, &opened.folder, &self.shared);
             }
-        }
-    }
-
-    /// Ends what dead processes have left: their holds (the next waiter gets in), their places in
-    /// queues, and their files.
-    pub(super) fn bury_all(&mut self, mut dead: Vec<Inbox>) {
-        let mut buried = HashSet::new();
-        while let Some(inbox) = dead.pop() {
-            if buried.insert(inbox.clone()) {
-                dead.extend(self.bury(&inbox));
-            }
-        }
-    }
-
-    fn bury(&mut self, inbox: &Inbox) -> Vec<Inbox> {
-        let Ok(opened) = self.open().and_then(|()| self.opened()) else {
-            return Vec::new();
-        };
-        let folder = opened.folder.clone();
-        if self.clients.is_listening(inbox).is_some() || liveness::may_live(&folder, inbox) {
-            return Vec::new();
-        }
-        let Ok((held, awaited)) = lookout::left_by(&opened.connection, inbox) else {
-            return Vec::new();
-        };
-        // A release of nothing: like every step it lets go of what is dead and admits who is next.
-        let nothing = Release {
-            owner: OwnerId::from_bytes([0; 16]),
-            fence: Fence::NONE,
-        };
-        let mut requests: Vec<Request> = held
-            .into_iter()
-            .map(|name| Action::Release(nothing.clone()).on(name))
-            .collect();
-        let cancel = |(name, owner)| Action::Cancel(Cancel { owner }).on(name);
-        requests.extend(awaited.into_iter().map(cancel));
-        let mut dead = Vec::new();
-        if !requests.is_empty() {
-            let mut batch = vec![Apply {
-                requests,
-                reply: None,
-            }];
-            let Ok(effects) = self.write(&mut batch) else {
-                return Vec::new();
-            };
-            dead = self.spread(batch, effects);
-        }
-        liveness::tidy(&folder, inbox);
-        dead
-    }
-
-    /// Tidies up after processes that were killed, and forgets names that nobody uses.
-    fn sweep(&mut self) {
-        for inbox in self.clients.abandoned() {
-            if !self.clients.retire(&inbox) {
-                self.bury_all(vec![inbox]);
-            }
-        }
-        let Ok(opened) = self.open().and_then(|()| self.opened()) else {
-            return;
-        };
-        let left = opened.folder.inboxes(ALIVE);
-        self.bury_all(left);
-        if let Some(opened) = &self.opened {
-            let _ = lookout::forget_names(opened, &self.boot);
         }
     }
 
