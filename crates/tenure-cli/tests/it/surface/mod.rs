@@ -2,6 +2,7 @@
 
 mod busy;
 mod config;
+mod crowd;
 mod doctor;
 mod environment;
 mod handover;
