@@ -14,8 +14,10 @@ use super::world::eventually;
 
 /// ^C
 pub(super) const INTERRUPT: &str = "\x03";
+/// ^D
+pub(super) const END: &str = "\x04";
 /// ^Z
-pub(super) const SUSPEND: &str = "\x1a";
+const SUSPEND: &str = "\x1a";
 
 /// A shell with job control, a terminal, and a folder `$D` of its own. What is typed may be echoed,
 /// so tests wait for what only a program can have printed: `echo two-$((1+1))` prints `two-2`.
@@ -103,8 +105,32 @@ impl Shell {
         self.expect("shell-42");
     }
 
-    /// Waits until the last command's exit code is on the screen.
+    /// Stops the job by the key and waits for the shell.
+    pub(super) fn suspend(&mut self) {
+        self.press(SUSPEND);
+        self.expect("while stopped");
+        self.expect_shell();
+    }
+
+    /// Brings the job back into the foreground.
+    pub(super) fn bring_back(&mut self) {
+        self.line("fg");
+        // The shell says what it brings back. What is typed after that is for the job.
+        self.expect("sed");
+    }
+
+    /// A pipe `$D/pipe` and its other end. Dropping that ends the input.
+    pub(super) fn pipe(&self) -> File {
+        let path = self.folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        // For reading, too, so that this does not wait for a reader.
+        File::options().read(true).write(true).open(&path).unwrap()
+    }
+
+    /// Waits for the end of the command that runs, and for its exit code.
     pub(super) fn expect_code(&mut self, code: i32) {
+        // A shell that a key has just interrupted may lose what is typed before it prompts.
+        self.expect("@ ");
         self.line("echo code-$?-$((20+22))");
         self.expect(&format!("code-{code}-42"));
     }
