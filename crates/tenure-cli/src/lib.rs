@@ -6,6 +6,7 @@
 //! A command line goes through `args` (what was typed), `settings` (what it means) and one file of
 //! `commands`; whatever is said on the way is said through `output`.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub mod args;
@@ -36,13 +37,15 @@ pub fn main() -> ExitCode {
 
 fn start() -> Exit {
     let output = Output::new(false, false);
-    if std::env::args_os().len() < 2 {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    args::color(&arguments).write_global();
+    if arguments.len() < 2 {
         return match output.print(ShortHelp::TEXT) {
             Ok(()) => Exit::Success,
             Err(failure) => failure.exit,
         };
     }
-    match args::parse(std::env::args_os()) {
+    match args::parse(arguments) {
         Ok(cli) => execute(cli),
         Err(answer) if answer.asked_for => {
             let _ = output.print(&answer.text);

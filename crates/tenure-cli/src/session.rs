@@ -13,6 +13,7 @@ use tenure::{Attempt, Clock, Guard, Lock, Tenure, WaitReport};
 use tokio::sync::watch;
 
 use crate::args::duration::Wait;
+use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::complaints;
 use crate::output::failure::{Failure, Result};
@@ -61,11 +62,11 @@ impl Session {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub async fn open_patiently(choice: StoreChoice, wait: Wait) -> Result<Self> {
+    pub async fn open_patiently(choice: StoreChoice, wait: Wait, output: Output) -> Result<Self> {
         let (limit, persistence) = match wait {
             Wait::AtMost(Duration::ZERO) => (CONTACT_LIMIT, Persistence::Once),
-            Wait::AtMost(wait) => (wait.min(CONTACT_LIMIT), Persistence::Repeat),
-            Wait::Forever => (CONTACT_LIMIT, Persistence::Repeat),
+            Wait::AtMost(wait) => (wait.min(CONTACT_LIMIT), Persistence::Repeat(output)),
+            Wait::Forever => (CONTACT_LIMIT, Persistence::Repeat(output)),
         };
         Self::connected(contact(&choice, limit, persistence).await, choice)
     }
@@ -286,10 +287,11 @@ impl Session {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether to try again, and whom to tell.
+#[derive(Clone, Copy, Debug)]
 enum Persistence {
     Once,
-    Repeat,
+    Repeat(Output),
 }
 
 /// Connects within `limit`; `None` if there was no answer at all.
@@ -305,14 +307,15 @@ async fn contact(
     let mut refusal = None;
     let trying = async {
         loop {
-            match tenure::connect(choice.url.expose()).await {
-                Err(error)
-                    if persistence == Persistence::Repeat && error.retry() == Retry::Later =>
-                {
+            match (tenure::connect(choice.url.expose()).await, persistence) {
+                (Err(error), Persistence::Repeat(output)) if error.retry() == Retry::Later => {
+                    if refusal.is_none() {
+                        output.hint(&format!("cannot reach {} yet, trying on", choice.url));
+                    }
                     refusal = Some(error);
                     tokio::time::sleep(CONTACT_PAUSE).await;
                 }
-                result => return result,
+                (result, _) => return result,
             }
         }
     };

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ColorChoice, CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches};
 
 use super::{Cli, Color};
 use crate::exit::Exit;
@@ -39,9 +39,7 @@ pub fn command() -> clap::Command {
 /// # Errors
 /// Usage errors, and also `--help` and `--version`, which end the process as well.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Answer> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let color = color_choice(&arguments);
-    let mut command = command().color(color);
+    let mut command = command();
     let matches = command
         .try_get_matches_from_mut(arguments)
         .map_err(Answer::from)?;
@@ -107,8 +105,8 @@ fn suggest_command(error: &mut clap::Error) {
     }
 }
 
-// Needed before parsing, because usage errors are coloured too.
-fn color_choice(arguments: &[OsString]) -> ColorChoice {
+/// What `--color` says, looked up before parsing because usage errors are coloured too.
+pub fn color(arguments: &[OsString]) -> anstream::ColorChoice {
     let texts: Vec<&str> = arguments
         .iter()
         .filter_map(|argument| argument.to_str())
@@ -121,9 +119,9 @@ fn color_choice(arguments: &[OsString]) -> ColorChoice {
     };
     let joined = texts.iter().find_map(|text| text.strip_prefix("--color="));
     match joined.or_else(|| after("--color")) {
-        Some("always") => ColorChoice::Always,
-        Some("never") => ColorChoice::Never,
-        _ => ColorChoice::Auto,
+        Some("always") => anstream::ColorChoice::Always,
+        Some("never") => anstream::ColorChoice::Never,
+        _ => anstream::ColorChoice::Auto,
     }
 }
 

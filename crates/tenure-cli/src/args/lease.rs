@@ -112,6 +112,7 @@ The id keeps you from hitting a new holder when the one you meant has just left.
 
 /// `tenure force-release NAME --lease ID --reason TEXT`
 #[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 taken away, 79 there is no such holder (any more).")]
 pub struct ForceReleaseArgs {
     /// The name of the lock
     pub name: String,

@@ -8,7 +8,7 @@ mod run;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use self::entry::{ShortHelp, command, parse};
+pub use self::entry::{ShortHelp, color, command, parse};
 pub use self::inspect::{DoctorArgs, LsArgs, ShowArgs};
 pub use self::lease::{
     AcquireArgs, CheckArgs, ForceReleaseArgs, LeaseArgs, ReleaseArgs, RenewArgs,

@@ -25,7 +25,7 @@ pub async fn execute(args: AcquireArgs, choice: StoreChoice, output: Output) -> 
     let mut signals = Signals::install()
         .map_err(|error| Failure::new(Code::System, format!("cannot catch signals: {error}")))?;
     let asked = SystemClock::read();
-    let session = Session::open_patiently(choice, lock.wait).await?;
+    let session = Session::open_patiently(choice, lock.wait, output).await?;
     let taking = Taking {
         session: &session,
         lock: &lock,
@@ -41,16 +41,24 @@ pub async fn execute(args: AcquireArgs, choice: StoreChoice, output: Output) -> 
         Taken::Interrupted(arrived) => return Ok(interrupted(arrived)),
     };
     let left = guard.remaining();
-    let lease = guard.into_lease();
-    if args.json {
-        output.print_json(&json!({
+    let lease = guard.lease();
+    let text = if args.json {
+        let shown = json!({
             "lease": lease.to_string(),
             "fence": lease.fence.to_string(),
             "ttl_ms": ttl.as_millis(),
             "expires_in_ms": milliseconds(left),
-        }))?;
+        });
+        shown.to_string()
     } else {
-        output.print(&lease.to_string())?;
+        lease.to_string()
+    };
+    if let Err(failure) = output.hand_over(&text) {
+        // Nobody knows the lease, so nobody could release it.
+        drop(guard);
+        session.settle().await;
+        return Err(failure);
     }
+    let _ = guard.into_lease();
     Ok(Exit::Success)
 }

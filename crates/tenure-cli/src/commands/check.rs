@@ -22,7 +22,7 @@ pub async fn execute(args: CheckArgs, choice: StoreChoice, output: Output) -> Re
     let inherited = Inherited::read();
     let settings = LeaseSettings::new(&args.lease, &inherited)?;
     settings.check_store(&choice, &inherited)?;
-    let session = Session::open_patiently(choice, Wait::Forever).await?;
+    let session = Session::open_patiently(choice, Wait::Forever, output).await?;
     let left = session.left_of(&settings.name, settings.lease).await?;
     if args.json {
         output.print_json(&json!({

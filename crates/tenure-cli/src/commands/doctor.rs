@@ -87,7 +87,7 @@ fn promise_lines(guarantees: &Guarantees) -> Vec<String> {
         let (id, sentence) = (promise.id, promise.id.sentence());
         let (first, second) = match promise.holds {
             Holds::Always => (format!("  {id}  {sentence}"), None),
-            Holds::Within(bound) => (format!("  {id}  {sentence}, within:"), Some(bound)),
+            Holds::Within(bound) => (format!("  {id}  {sentence}:"), Some(bound)),
             Holds::If(condition) => (format!("  {id}  {sentence}, if:"), Some(condition)),
             Holds::No(why) => (format!("  {id}  NOT promised: {sentence}"), Some(why)),
         };

@@ -15,7 +15,7 @@ pub async fn execute(args: ReleaseArgs, choice: StoreChoice, output: Output) -> 
     let inherited = Inherited::read();
     let settings = LeaseSettings::new(&args.lease, &inherited)?;
     settings.check_store(&choice, &inherited)?;
-    let session = Session::open_patiently(choice, Wait::Forever).await?;
+    let session = Session::open_patiently(choice, Wait::Forever, output).await?;
     session.release(&settings.name, settings.lease).await?;
     output.detail(&format!("released {:?}", settings.name.as_str()));
     Ok(Exit::Success)

@@ -24,7 +24,7 @@ pub async fn execute(args: RenewArgs, choice: StoreChoice, output: Output) -> Re
     wanted.check_store(&choice, &inherited)?;
     let ttl = args.ttl.or(inherited.ttl_ms.map(Duration::from_millis));
     let ttl = ttl.map_or(Ok(Ttl::DEFAULT), settings::ttl)?;
-    let session = Session::open_patiently(choice, Wait::Forever).await?;
+    let session = Session::open_patiently(choice, Wait::Forever, output).await?;
     let left = session.renew(&wanted.name, wanted.lease, ttl).await?;
     if args.json {
         output.print_json(&json!({

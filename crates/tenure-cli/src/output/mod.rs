@@ -70,12 +70,20 @@ impl Output {
     pub fn print(&self, text: &str) -> Result<()> {
         let mut stdout = anstream::stdout().lock();
         match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
-                Code::System,
-                format!("cannot write to stdout: {error}"),
-            )),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
             _ => Ok(()),
         }
+    }
+
+    /// What somebody must get, on stdout: a reader that has gone away is a failure.
+    ///
+    /// # Errors
+    /// If stdout cannot be written.
+    pub fn hand_over(&self, text: &str) -> Result<()> {
+        let mut stdout = anstream::stdout().lock();
+        writeln!(stdout, "{text}")
+            .and_then(|()| stdout.flush())
+            .map_err(|error| unwritable(&error))
     }
 
     /// A value as one line of JSON, on stdout.
@@ -131,4 +139,8 @@ impl Output {
     fn line(&self, text: &str) {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
+}
+
+fn unwritable(error: &io::Error) -> Failure {
+    Failure::new(Code::System, format!("cannot write to stdout: {error}"))
 }

@@ -75,11 +75,11 @@ fn execute_with(
         output.hint(&remark);
     }
     if inherited.holds(&settings.lock.name) {
-        return nested::execute(&settings, &inherited, choice);
+        return nested::execute(&settings, &inherited, choice, output);
     }
     super::runtime()?.block_on(async {
         let asked = SystemClock::read();
-        let session = Session::open_patiently(choice, settings.lock.wait).await?;
+        let session = Session::open_patiently(choice, settings.lock.wait, output).await?;
         let run = Run {
             settings: &settings,
             asked,

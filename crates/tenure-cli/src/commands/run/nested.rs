@@ -7,6 +7,7 @@ use std::process::Command;
 use tenure::core::Lease;
 
 use crate::exit::Exit;
+use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::complaints;
 use crate::output::failure::{Failure, Result};
@@ -21,6 +22,7 @@ pub(super) fn execute(
     settings: &RunSettings,
     inherited: &Inherited,
     choice: StoreChoice,
+    output: Output,
 ) -> Result<Exit> {
     if !settings.inherit {
         return Err(refusal(settings, inherited));
@@ -28,7 +30,7 @@ pub(super) fn execute(
     same_store(&choice, inherited)?;
     let lease = parents_lease(settings, inherited)?;
     super::super::runtime()?.block_on(async {
-        let session = Session::open_patiently(choice, settings.lock.wait).await?;
+        let session = Session::open_patiently(choice, settings.lock.wait, output).await?;
         let left = session.left_of(&settings.lock.name, lease).await?;
         left.map(drop)
             .ok_or_else(|| complaints::lost(&settings.lock.name, None))

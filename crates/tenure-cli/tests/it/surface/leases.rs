@@ -153,3 +153,16 @@ fn force_release_needs_the_id_and_a_reason() {
     world.run(&["check", "x", "--lease", &lease]).exits(79);
     world.run(&["run", "x", "--no-wait", "true"]).exits(0);
 }
+
+#[test]
+fn a_lease_that_nobody_can_read_is_not_kept() {
+    let world = World::new();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("a device");
+    let mut command = world.tenure(&["acquire", "x", "--ttl", "10m"]);
+    let status = command.stdout(full).status().expect("it runs");
+    assert_eq!(status.code(), Some(70));
+    world.run(&["run", "x", "--no-wait", "true"]).exits(0);
+}

@@ -74,3 +74,11 @@ fn a_store_that_hangs_at_first_contact_is_69_soon() {
         .run(&["run", "x", "--store", &server.url(), "true"])
         .exits(69);
 }
+#[test]
+fn an_evicting_server_is_red_in_doctor() {
+    let server = RedisServer::start_with(&["--maxmemory-policy", "allkeys-lru"]);
+    let done = World::new()
+        .run(&["doctor", "--store", &server.url()])
+        .exits(1);
+    assert!(done.stdout.contains("allkeys-lru"), "{}", done.stdout);
+}

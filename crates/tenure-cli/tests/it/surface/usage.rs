@@ -141,3 +141,19 @@ fn a_usage_error_never_shows_a_password() {
         .exits(64);
     assert!(!done.stderr.contains("hunter22"), "{}", done.stderr);
 }
+
+#[test]
+fn colours_are_used_only_when_asked_for_or_on_a_terminal() {
+    let world = World::new();
+    for line in [["rnu"].as_slice(), &["show", ""]] {
+        let with = |color: &str| {
+            world
+                .run(&[line, &["--color", color]].concat())
+                .exits(64)
+                .stderr
+        };
+        assert!(with("always").contains('\x1b'), "{line:?}");
+        assert!(!with("never").contains('\x1b'), "{line:?}");
+        assert!(!with("auto").contains('\x1b'), "{line:?}");
+    }
+}
