@@ -18,6 +18,8 @@ mod redis_faults;
 #[cfg(feature = "redis")]
 mod redis_interop;
 #[cfg(feature = "redis")]
+mod redis_keys;
+#[cfg(feature = "redis")]
 mod redis_store;
 #[cfg(feature = "redis")]
 mod redis_tls;

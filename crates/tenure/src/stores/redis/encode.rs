@@ -74,6 +74,7 @@ pub(super) fn arguments(prefix: &str, request: &Request, cursor: &str) -> Vec<St
                 limit.map_or(String::new(), |limit| limit.as_micros().to_string()),
                 party(&acquire.party),
                 cursor.to_owned(),
+                (acquire.ttl.as_millis() + 1).to_string(),
             ]
         }
         Action::Renew(renew) => vec![

@@ -8,42 +8,46 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
-use tenure_core::{Fence, Inbox, Listener, LockName, Push, PushedGrant, Timestamp};
+use tenure_core::{Fence, Inbox, Listener, LockName, Moment, Push, PushedGrant, Timestamp};
 
 use super::connection::Link;
 use super::encode;
 
-/// How often we look whether a listener is gone.
+/// How often we look whether a listener is gone. A connection that lasted this long is a good one.
 const TIDY: Duration = Duration::from_secs(1);
 
-/// Pauses between attempts to connect again.
+/// Pauses before connecting again: none after a connection that lasted, growing ones otherwise.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
 /// Keeps the connection up while somebody listens; ends with the link.
 pub(super) async fn keep_connected(link: Weak<Link>) {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Duration::ZERO;
     loop {
-        let Some(link) = link.upgrade() else { return };
-        link.tidy().await;
-        let up = link.current().is_some() || link.listeners.is_empty();
-        let up = up || link.live(link.deadline()).await.is_ok();
-        let (lost, clock) = (link.lost.clone(), link.clock.clone());
-        drop(link);
-        if up {
-            pause = FIRST_PAUSE;
+        let Some(strong) = link.upgrade() else { return };
+        let (lost, clock) = (strong.lost.clone(), strong.clock.clone());
+        strong.tidy().await;
+        if strong.current().is_some() || strong.listeners.is_empty() {
+            drop(strong);
             tokio::select! {
                 () = lost.notified() => {}
-                () = clock.sleep(TIDY) => {}
+                () = clock.sleep(TIDY) => pause = Duration::ZERO,
             }
-        } else {
-            // Not all clients at the same moment.
-            let spread = clock.now().as_nanos() % 1_000;
-            let spread = pause.mul_f64(spread as f64 / 4_000.0);
-            clock.sleep(pause + spread).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            continue;
+        }
+        drop(strong);
+        clock.sleep(spread(pause, clock.now())).await;
+        pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        if let Some(link) = link.upgrade() {
+            // Its failure is told to whoever asks something; here it is only tried again.
+            let _ = link.live(link.deadline()).await;
         }
     }
+}
+
+/// Somewhat longer, so that not all clients come at the same moment.
+fn spread(pause: Duration, now: Moment) -> Duration {
+    pause.mul_f64(1.0 + (now.as_nanos() % 1_000) as f64 / 4_000.0)
 }
 
 /// Who listens, by channel.

@@ -2,26 +2,26 @@
 --
 -- KEYS   lock, fence, queue, alive, waiters, forced (see prelude.lua)
 -- ARGV   1 nonce, 2 owner, 3 mode, 4 ttl, 5 channel to push the grant to ("" = do not wait),
---        6 alive_for, 7 not_after ("" = none), 8 party, 9 cursor ("-inf" unless going on)
+--        6 alive_for, 7 not_after ("" = none), 8 party, 9 cursor ("-inf" unless going on),
+--        10 ttl + 1, for PX (a text, because making one from a number is slow)
 -- says   granted <fence> <expiry>
 --        queued <ahead> <contention>
 --        busy <contention>
 --        late
 --        conflict lock | conflict <capacity>
 
--- Free, exclusive and nobody waits: five commands.
+-- Free, exclusive, for less than a day, and nobody waits: five commands.
 local function quick(k, a)
-  if ARGV[a + 3] ~= 'x' or redis.call('EXISTS', KEYS[k + 1], KEYS[k + 3]) > 0 then return nil end
-  local limit = ARGV[a + 7]
-  if limit ~= '' and tonumber(limit) < now then return nil end
-  local ttl = tonumber(ARGV[a + 4])
-  local last = tonumber(redis.call('GET', KEYS[k + 2]) or 0) or 0
+  local lock, fence_key, ttl = KEYS[k + 1], KEYS[k + 2], ARGV[a + 4]
+  if ARGV[a + 3] ~= 'x' or redis.call('EXISTS', lock, KEYS[k + 3]) > 0 then return nil end
+  local limit, millis = ARGV[a + 7], tonumber(ttl)
+  if millis > DAY or (limit ~= '' and tonumber(limit) < now) then return nil end
+  local last = tonumber(redis.call('GET', fence_key) or 0) or 0
   local fence = last < now and NOW or digits(last + 1)
-  local expiry = digits(now + ttl * 1000)
-  redis.call('SET', KEYS[k + 2], fence, 'PX', digits(DAY + ttl))
-  local value = 'v1 ' .. ARGV[a + 2] .. ' ' .. fence .. ' ' .. NOW .. ' ' .. expiry .. ' '
-    .. ARGV[a + 4] .. ' ' .. ARGV[a + 8]
-  redis.call('SET', KEYS[k + 1], value, 'PX', digits(ttl + 1))
+  local expiry = digits(now + millis * 1000)
+  redis.call('SET', fence_key, fence, 'PX', TWO_DAYS)
+  redis.call('SET', lock, 'v1 ' .. ARGV[a + 2] .. ' ' .. fence .. ' ' .. NOW .. ' ' .. expiry .. ' '
+    .. ttl .. ' ' .. ARGV[a + 8], 'PX', ARGV[a + 10])
   return 'granted ' .. fence .. ' ' .. expiry
 end
 
@@ -40,12 +40,12 @@ local function join(state, a)
   if not known or tonumber(known) < now + alive_for then
     redis.call('ZADD', state.alive, digits(now + alive_for), owner)
   end
-  -- Garbage collection: the three go together, after the last place has ended.
+  -- Garbage collection: the three come and go together, this long after the last sign of life.
   local rest = math.ceil(alive_for / 1000) + 1000
-  if redis.call('PTTL', state.alive) < rest or not known then
-    for _, key in ipairs({state.queue, state.alive, state.waiters}) do
-      if redis.call('PTTL', key) < rest then redis.call('PEXPIRE', key, digits(rest)) end
-    end
+  if redis.call('PTTL', state.alive) < rest then
+    redis.call('PEXPIRE', state.queue, digits(rest))
+    redis.call('PEXPIRE', state.alive, digits(rest))
+    redis.call('PEXPIRE', state.waiters, digits(rest))
   end
 end
 
@@ -94,4 +94,4 @@ local function careful(tools, k, a)
   return done('busy ' .. tools.contention(state))
 end
 
-return run(9, quick, careful)
+return run(10, quick, careful)

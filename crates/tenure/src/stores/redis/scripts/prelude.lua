@@ -23,6 +23,7 @@ local EXAMINED = 50      -- waiters looked at in one step
 local PURGED = 100       -- silent waiters dropped in one step
 local SHOWN = 8          -- holders described to somebody who waits
 local DAY = 86400000     -- how long a last fence is remembered after its grant has ended, ms
+local TWO_DAYS = '172800000'
 local HOUR = '3600000'   -- how long a forced release is remembered, ms
 
 local time = redis.call('TIME')
