@@ -7,7 +7,7 @@ mod driver;
 mod endings;
 mod guard;
 mod loss;
-mod pty;
+pub(crate) mod pty;
 mod signals;
 mod terminal;
 mod world;

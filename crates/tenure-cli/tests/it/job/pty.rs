@@ -13,26 +13,26 @@ use tempfile::TempDir;
 use super::world::eventually;
 
 /// ^C
-pub(super) const INTERRUPT: &str = "\x03";
+pub(crate) const INTERRUPT: &str = "\x03";
 /// ^D
-pub(super) const END: &str = "\x04";
+pub(crate) const END: &str = "\x04";
 /// ^Z
 const SUSPEND: &str = "\x1a";
 
 /// A shell with job control, a terminal, and a folder `$D` of its own. What is typed may be echoed,
 /// so tests wait for what only a program can have printed: `echo two-$((1+1))` prints `two-2`.
-pub(super) struct Shell {
+pub(crate) struct Shell {
     shell: Child,
     keyboard: File,
     screen: Arc<Mutex<String>>,
     /// How much of the screen has been read.
     read: usize,
-    pub(super) folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Shell {
     /// A shell in which `$T` is `tenure run` on a lock of this test's own.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -80,17 +80,17 @@ impl Shell {
     }
 
     /// Presses keys.
-    pub(super) fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Types a line.
-    pub(super) fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         self.press(&format!("{line}\n"));
     }
 
     /// Waits until `text` appears after what was waited for before.
-    pub(super) fn expect(&mut self, text: &str) {
+    pub(crate) fn expect(&mut self, text: &str) {
         let found = eventually(&format!("{text:?} on the screen"), || {
             let screen = self.screen.lock().unwrap();
             let found = screen[self.read..].find(text);
@@ -100,27 +100,27 @@ impl Shell {
     }
 
     /// Waits until the shell has the terminal and answers.
-    pub(super) fn expect_shell(&mut self) {
+    pub(crate) fn expect_shell(&mut self) {
         self.line("echo shell-$((20+22))");
         self.expect("shell-42");
     }
 
     /// Stops the job by the key and waits for the shell.
-    pub(super) fn suspend(&mut self) {
+    pub(crate) fn suspend(&mut self) {
         self.press(SUSPEND);
         self.expect("while stopped");
         self.expect_shell();
     }
 
     /// Brings the job back into the foreground.
-    pub(super) fn bring_back(&mut self) {
+    pub(crate) fn bring_back(&mut self) {
         self.line("fg");
         // The shell says what it brings back. What is typed after that is for the job.
         self.expect("sed");
     }
 
     /// A pipe `$D/pipe` and its other end. Dropping that ends the input.
-    pub(super) fn pipe(&self) -> File {
+    pub(crate) fn pipe(&self) -> File {
         let path = self.folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
         // For reading, too, so that this does not wait for a reader.
@@ -128,7 +128,7 @@ impl Shell {
     }
 
     /// Waits for the end of the command that runs, and for its exit code.
-    pub(super) fn expect_code(&mut self, code: i32) {
+    pub(crate) fn expect_code(&mut self, code: i32) {
         // A shell that a key has just interrupted may lose what is typed before it prompts.
         self.expect("@ ");
         self.line("echo code-$?-$((20+22))");
@@ -136,7 +136,7 @@ impl Shell {
     }
 
     /// Everything that was ever on the screen.
-    pub(super) fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.screen.lock().unwrap().clone()
     }
 }

@@ -10,6 +10,7 @@ mod inspection;
 mod leases;
 mod redis;
 mod running;
+mod terminal;
 mod usage;
 mod waiting;
 pub(crate) mod world;
