@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use tenure_core::{Acquire, Kind, Mode, Outcome, Timestamp};
+use tenure_core::{Acquire, Kind, Mode, Outcome, Timestamp, Waiting};
 
-use crate::support::{Lock, START, acquire, in_mode, owner, owners, permits, queue, seconds};
+use crate::support::{
+    Lock, START, acquire, in_mode, inbox, owner, owners, permits, queue, seconds,
+};
 
 #[test]
 fn a_free_lock_is_taken_for_a_full_ttl() {
@@ -70,6 +72,26 @@ fn waiting_takes_a_place_and_asking_again_keeps_it() {
     lock.queued(&queue(3), 1);
     lock.pass(seconds(5));
     lock.queued(&queue(2), 0);
+    lock.queued(&queue(3), 1);
+    assert_eq!(lock.waiters(), owners(&[2, 3]));
+}
+
+#[test]
+fn a_sign_of_life_keeps_the_place_for_longer_and_never_for_less() {
+    let mut lock = Lock::new();
+    lock.granted(&acquire(1));
+    lock.queued(&queue(2), 0);
+    lock.pass(seconds(4));
+    lock.queued(&queue(2), 0);
+    let hasty = Acquire {
+        waiting: Waiting::Queue {
+            inbox: inbox(2),
+            alive_for: seconds(1),
+        },
+        ..queue(2)
+    };
+    lock.queued(&hasty, 0);
+    lock.pass(seconds(4));
     lock.queued(&queue(3), 1);
     assert_eq!(lock.waiters(), owners(&[2, 3]));
 }

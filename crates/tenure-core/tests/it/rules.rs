@@ -40,6 +40,7 @@ pub(crate) fn check(step: &Taken<'_>) -> Checked {
     fences_strictly_grow(step)?;
     no_hold_ends_early(step)?;
     no_place_is_lost(step)?;
+    a_sign_of_life_never_shortens(step)?;
     only_the_living_are_let_in(step)?;
     first_come_first_served(step)?;
     nobody_waits_for_a_free_lock(step)?;
@@ -249,6 +250,24 @@ fn no_place_is_lost(step: &Taken<'_>) -> Checked {
         (Some(_), _) | (None, None) if after.len() < expected.len() => Err("a place was lost"),
         _ => Err("the queue changed its order"),
     }
+}
+
+fn a_sign_of_life_never_shortens(step: &Taken<'_>) -> Checked {
+    for waiter in &step.after().queue {
+        let kept = step.place(waiter.owner).map(|(_, known)| known.alive_until);
+        let asked = step
+            .acquire()
+            .filter(|_| step.asker() == Some(waiter.owner));
+        let asked = asked.and_then(|acquire| match acquire.waiting {
+            Waiting::Queue { alive_for, .. } => Some(step.now.plus(alive_for)),
+            Waiting::No => None,
+        });
+        rule(
+            Some(waiter.alive_until) == kept.max(asked),
+            "a place is kept for another time than asked for",
+        )?;
+    }
+    Ok(())
 }
 
 fn only_the_living_are_let_in(step: &Taken<'_>) -> Checked {
