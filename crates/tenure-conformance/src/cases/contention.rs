@@ -21,6 +21,7 @@ pub(crate) const CASES: &[Case] = stories!(contention:
     a_late_renewal_lets_the_next_one_in,
     a_sign_of_life_keeps_the_place,
     a_waiter_that_fell_silent_is_never_let_in,
+    a_waiter_that_fell_silent_and_comes_back_is_last,
     a_waiter_that_cannot_be_reached_is_passed_over_but_keeps_its_place,
     a_waiter_that_cannot_be_reached_gets_in_by_asking,
     a_waiter_that_cancels_leaves_the_queue,
@@ -163,6 +164,21 @@ async fn a_waiter_that_fell_silent_is_never_let_in(world: &World<'_>) {
     peer.lets_go(&held).await;
     peer.is_told(&name, next.owner).await;
     assert_eq!(peer.holders(&name).await, [next.owner]);
+}
+
+async fn a_waiter_that_fell_silent_and_comes_back_is_last(world: &World<'_>) {
+    let peer = world.peer().await;
+    let name = world.name("a");
+    let held = peer.take(&name, &bid()).await;
+    let (silent, next) = (peer.waiting_for(bid(), 150), peer.waiting(bid()));
+    peer.acquire(&name, &silent).await;
+    peer.acquire(&name, &next).await;
+    world.pass(180).await;
+    let back = peer.waiting(silent);
+    peer.acquire(&name, &back).await;
+    assert_eq!(peer.waiters(&name).await, [next.owner, back.owner]);
+    peer.lets_go(&held).await;
+    peer.is_told(&name, next.owner).await;
 }
 
 async fn a_waiter_that_cannot_be_reached_is_passed_over_but_keeps_its_place(world: &World<'_>) {
