@@ -26,7 +26,7 @@ const CONTACT_LIMIT: Duration = Duration::from_millis(4_500);
 /// Between two tries to connect.
 const CONTACT_PAUSE: Duration = Duration::from_millis(100);
 /// How long to see to it that nothing of ours is left in the store.
-const SETTLE_LIMIT: Duration = Duration::from_secs(2);
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Whether a hold ends when this process does, where the store can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +271,7 @@ impl Session {
     }
 
     /// Returns when what was dropped before (a place in the queue, a guard) is gone from the store,
-    /// or after two seconds.
+    /// or after a second.
     pub async fn settle(&self) {
         tokio::select! {
             () = self.tenure.settle() => {}

@@ -84,8 +84,11 @@ impl Taking<'_> {
                 Ok(Taken::Held(guard))
             }
             Ok((Err(error), age)) => {
-                // A wait that ran out has asked for its place to be removed; see that it happens.
-                self.session.settle().await;
+                // A wait that ran out has asked for its place to be removed; see that it happens,
+                // unless the store does not answer: then it ends by itself, and we end on time.
+                if error.kind() != ErrorKind::Unavailable {
+                    self.session.settle().await;
+                }
                 Err(self.failure(&error, &reports.borrow(), age))
             }
             Err(arrived) => {

@@ -8,6 +8,7 @@ mod environment;
 mod handover;
 mod inspection;
 mod leases;
+mod loss;
 mod redis;
 mod running;
 mod terminal;
