@@ -68,6 +68,7 @@ impl Running<'_> {
                 let actions = self.supervisor.killed_by_guard(Boottime::now());
                 self.carry_out(actions);
             }
+            GuardEvent::JobGone(at) => self.supervisor.gone_by_guard(at),
             GuardEvent::Died => self.replace_guard(),
         }
     }

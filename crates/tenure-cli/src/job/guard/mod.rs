@@ -22,6 +22,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::unix::AsyncFd;
 
 pub(crate) use process::become_guard_if_asked;
+use wire::FromGuard;
 pub(crate) use wire::ToGuard;
 
 use super::boottime::Boottime;
@@ -49,6 +50,8 @@ pub(crate) struct GuardProcess {
 pub(crate) enum GuardEvent {
     /// It killed the job because the deadline had come.
     KilledJob,
+    /// After that no member of the job lived any more, at this moment.
+    JobGone(Boottime),
     /// It is gone: nobody guards the job.
     Died,
 }
@@ -107,8 +110,12 @@ impl GuardProcess {
         let mut record = [0_u8; wire::RECORD];
         match recv(self.line(), &mut record, RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN | Errno::INTR) => None,
-            Ok((length, _)) if record[..length] == wire::KILLED => Some(GuardEvent::KilledJob),
-            Ok(_) | Err(_) => Some(GuardEvent::Died),
+            Ok((length, _)) => Some(match FromGuard::decode(&record[..length]) {
+                Some(FromGuard::Killed) => GuardEvent::KilledJob,
+                Some(FromGuard::Gone(at)) => GuardEvent::JobGone(at),
+                None => GuardEvent::Died,
+            }),
+            Err(_) => Some(GuardEvent::Died),
         }
     }
 

@@ -17,7 +17,7 @@ use rustix::process::{
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 
-use super::wire::{self, ToGuard};
+use super::wire::{self, FromGuard, ToGuard};
 use super::{GUARD_WORD, MOST_KEPT};
 use crate::job::boottime::{Alarm, Boottime};
 use crate::job::group::{Target, living_members};
@@ -44,6 +44,7 @@ fn guard() -> Result<(), Errno> {
         alarm: Alarm::new().map_err(|_| Errno::NOMEM)?,
         job: None,
         deadline: Boottime::NEVER,
+        killed: false,
         kept: Vec::new(),
     };
     guard.watch()?;
@@ -74,6 +75,8 @@ struct Guard {
     alarm: Alarm,
     job: Option<Prey>,
     deadline: Boottime,
+    /// The deadline has come and tenure was told.
+    killed: bool,
     /// Never used, only held.
     kept: Vec<OwnedFd>,
 }
@@ -160,14 +163,19 @@ impl Guard {
             return;
         };
         job.kill();
-        let _ = send(
-            &self.line,
-            &wire::KILLED,
-            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
-        );
+        if !self.killed {
+            self.killed = true;
+            self.tell(FromGuard::Killed);
+        }
         if !job.lives() {
+            self.tell(FromGuard::Gone(Boottime::now()));
             self.set_deadline(Boottime::NEVER);
         }
+    }
+
+    fn tell(&self, message: FromGuard) {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let _ = send(&self.line, &message.encode(), flags);
     }
 
     fn kill_until_gone(&self) {

@@ -25,13 +25,21 @@ pub(crate) enum ToGuard {
     Keep,
 }
 
-/// From the guard: it killed the job because the deadline had come.
-pub(crate) const KILLED: [u8; 1] = [b'k'];
+/// From the guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FromGuard {
+    /// It KILLed the job because the deadline had come.
+    Killed,
+    /// After that, at this moment, no member lived any more.
+    Gone(Boottime),
+}
 
 const ARM_GROUP: u32 = 1;
 const ARM_PROCESS: u32 = 2;
 const DEADLINE: u32 = 3;
 const KEEP: u32 = 4;
+const KILLED: u32 = 5;
+const GONE: u32 = 6;
 
 impl ToGuard {
     /// Allocates nothing: runs between fork and exec.
@@ -44,20 +52,14 @@ impl ToGuard {
             Self::Deadline(deadline) => (DEADLINE, 0, deadline),
             Self::Keep => (KEEP, 0, Boottime::NEVER),
         };
-        let mut record = [0; RECORD];
-        record[..4].copy_from_slice(&kind.to_ne_bytes());
-        record[4..8].copy_from_slice(&pid.to_ne_bytes());
-        record[8..].copy_from_slice(&deadline.as_nanos().to_ne_bytes());
-        record
+        pack(kind, pid, deadline)
     }
 
     /// `None` for anything that [`encode`](Self::encode) does not make.
     pub(crate) fn decode(record: &[u8]) -> Option<Self> {
-        let (kind, rest) = record.split_first_chunk::<4>()?;
-        let (pid, rest) = rest.split_first_chunk::<4>()?;
-        let deadline = Boottime::from_nanos(u64::from_ne_bytes(rest.try_into().ok()?));
-        let pid = Pid::from_raw(i32::from_ne_bytes(*pid));
-        Some(match u32::from_ne_bytes(*kind) {
+        let (kind, pid, deadline) = unpack(record)?;
+        let pid = Pid::from_raw(pid);
+        Some(match kind {
             ARM_GROUP => Self::Arm {
                 target: Target::Group(pid?),
                 deadline,
@@ -71,6 +73,39 @@ impl ToGuard {
             _ => return None,
         })
     }
+}
+
+impl FromGuard {
+    pub(crate) fn encode(self) -> [u8; RECORD] {
+        match self {
+            Self::Killed => pack(KILLED, 0, Boottime::NEVER),
+            Self::Gone(at) => pack(GONE, 0, at),
+        }
+    }
+
+    /// `None` for anything that [`encode`](Self::encode) does not make.
+    pub(crate) fn decode(record: &[u8]) -> Option<Self> {
+        match unpack(record)? {
+            (KILLED, ..) => Some(Self::Killed),
+            (GONE, _, at) => Some(Self::Gone(at)),
+            _ => None,
+        }
+    }
+}
+
+fn pack(kind: u32, pid: i32, at: Boottime) -> [u8; RECORD] {
+    let mut record = [0; RECORD];
+    record[..4].copy_from_slice(&kind.to_ne_bytes());
+    record[4..8].copy_from_slice(&pid.to_ne_bytes());
+    record[8..].copy_from_slice(&at.as_nanos().to_ne_bytes());
+    record
+}
+
+fn unpack(record: &[u8]) -> Option<(u32, i32, Boottime)> {
+    let (kind, rest) = record.split_first_chunk::<4>()?;
+    let (pid, rest) = rest.split_first_chunk::<4>()?;
+    let at = Boottime::from_nanos(u64::from_ne_bytes(rest.try_into().ok()?));
+    Some((u32::from_ne_bytes(*kind), i32::from_ne_bytes(*pid), at))
 }
 
 #[cfg(test)]
@@ -94,6 +129,9 @@ mod tests {
             ToGuard::Keep,
         ] {
             assert_eq!(ToGuard::decode(&record.encode()), Some(record));
+        }
+        for record in [FromGuard::Killed, FromGuard::Gone(deadline)] {
+            assert_eq!(FromGuard::decode(&record.encode()), Some(record));
         }
     }
 

@@ -19,10 +19,11 @@ use super::plan::{OnLost, Outcome, Status};
 use super::signals::Arrived;
 use presses::{Press, Presses};
 
-/// KILL this long before the lease can pass on: a signal takes a moment to end a process.
-const KILL_AHEAD: Duration = Duration::from_millis(20);
+/// KILL this long before the lease can pass on: on a busy machine a signal takes a moment to be
+/// sent and another one to end a process.
+const KILL_AHEAD: Duration = Duration::from_millis(50);
 /// The guard acts this much later than we do, so that it acts only when we do not.
-const GUARD_BEHIND: Duration = Duration::from_millis(15);
+const GUARD_BEHIND: Duration = Duration::from_millis(20);
 /// The most grace that a job gets when somebody else may hold the lock already.
 const GRACE_WHEN_TOLD: Duration = Duration::from_secs(2);
 /// A KILL is repeated this often, in case a member was being created.
@@ -60,6 +61,8 @@ pub(crate) struct Supervisor {
     stop: Option<Stop>,
     presses: Presses,
     guard_deadline: Boottime,
+    /// When the guard saw that nobody lived any more.
+    gone_at: Option<Boottime>,
     actions: Vec<Action>,
 }
 
@@ -92,6 +95,7 @@ impl Supervisor {
             stop: None,
             presses: Presses::default(),
             guard_deadline: Boottime::NEVER,
+            gone_at: None,
             actions: Vec::new(),
         };
         supervisor.guard_deadline = supervisor.wanted_guard_deadline();
@@ -146,6 +150,10 @@ impl Supervisor {
                 // A key has reached a job in our own group already.
                 if !(from_terminal && self.rules.shares_group) {
                     self.actions.push(Action::Send(signal));
+                    // What is to end must be able to: a stopped process would not even notice.
+                    if signal == Signal::HUP || signal == Signal::TERM {
+                        self.actions.push(Action::Send(Signal::CONT));
+                    }
                 }
                 if press == Press::AgainToKill {
                     self.actions.push(Action::Tell(Notice::AgainToKill));
@@ -161,6 +169,12 @@ impl Supervisor {
             self.lose(now, LossCause::Expired);
         }
         self.tick(now)
+    }
+
+    /// The guard, having KILLed the job, saw at this moment that nobody was left. We may hear of it
+    /// much later.
+    pub(crate) fn gone_by_guard(&mut self, at: Boottime) {
+        self.gone_at = Some(at);
     }
 
     /// There is no guard any more and there will be none.
@@ -214,7 +228,7 @@ impl Supervisor {
             return Outcome::Lost {
                 cause: self.lost.take().unwrap_or(LossCause::Expired),
                 status: Some(status),
-                in_time: !over && !told,
+                in_time: self.gone_at.unwrap_or(now) < self.lease.valid_until && !told,
             };
         }
         match why {

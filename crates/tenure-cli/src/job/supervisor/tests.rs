@@ -73,9 +73,9 @@ fn nothing_happens_while_the_lease_is_fresh() {
 fn term_comes_at_the_end_of_the_lease_minus_grace_and_kill_before_the_end() {
     let mut job = job(rules());
     assert_eq!(sent(&job.tick(at(19_700))), TERM_THEN_CONT);
-    assert_eq!(job.wake_at(), at(VALID - 20));
-    assert_eq!(sent(&job.tick(at(VALID - 21))), []);
-    assert_eq!(sent(&job.tick(at(VALID - 20))), [Signal::KILL]);
+    assert_eq!(job.wake_at(), at(VALID - 50));
+    assert_eq!(sent(&job.tick(at(VALID - 51))), []);
+    assert_eq!(sent(&job.tick(at(VALID - 50))), [Signal::KILL]);
     let outcome = job.outcome(at(VALID - 10), Status::Signalled(9));
     assert!(is_lost(&outcome, true));
 }
@@ -112,7 +112,7 @@ fn told_by_the_store_term_is_at_once_and_kill_two_seconds_later() {
     let actions = job.lease_changed(at(5_000), lost(cause.clone()));
     assert_eq!(told(&actions), [Notice::Lost(cause)]);
     assert_eq!(sent(&actions), TERM_THEN_CONT);
-    assert!(actions.contains(&Action::SetGuard(at(7_015))));
+    assert!(actions.contains(&Action::SetGuard(at(7_020))));
     assert_eq!(sent(&job.tick(at(6_999))), []);
     assert_eq!(sent(&job.tick(at(7_000))), [Signal::KILL]);
     let outcome = job.outcome(at(7_001), Status::Signalled(9));
@@ -167,9 +167,20 @@ fn a_job_that_was_killed_while_we_were_stopped_counts_as_lost() {
 #[test]
 fn a_job_that_the_guard_killed_counts_as_lost_even_if_the_clock_says_not_yet() {
     let mut job = job(rules());
-    job.killed_by_guard(at(VALID - 4));
+    job.killed_by_guard(at(VALID - 29));
     assert!(is_lost(
-        &job.outcome(at(VALID - 3), Status::Signalled(9)),
+        &job.outcome(at(VALID - 28), Status::Signalled(9)),
+        true
+    ));
+}
+
+#[test]
+fn a_job_that_the_guard_saw_gone_in_time_was_gone_in_time_however_late_we_hear_of_it() {
+    let mut job = job(rules());
+    job.killed_by_guard(at(60_000));
+    job.gone_by_guard(at(VALID - 29));
+    assert!(is_lost(
+        &job.outcome(at(60_001), Status::Signalled(9)),
         true
     ));
 }
@@ -254,16 +265,25 @@ fn a_job_that_was_only_warned_and_then_renewed_has_not_lost() {
 #[test]
 fn the_guard_hears_of_every_renewal_and_acts_a_little_later_than_we_do() {
     let mut job = job(rules());
-    assert_eq!(job.guard_deadline(), at(VALID - 5));
+    assert_eq!(job.guard_deadline(), at(VALID - 30));
     let actions = job.lease_changed(at(10_000), lease(39_700));
-    assert_eq!(actions, [Action::SetGuard(at(39_695))]);
+    assert_eq!(actions, [Action::SetGuard(at(39_670))]);
 }
 
 #[test]
 fn signals_are_passed_on() {
     let mut job = job(rules());
-    for signal in [Signal::HUP, Signal::USR1, Signal::QUIT] {
+    for signal in [Signal::USR1, Signal::USR2, Signal::QUIT] {
         assert_eq!(sent(&job.signal(at(1), press(signal, false))), [signal]);
+    }
+}
+
+#[test]
+fn signals_that_end_a_job_reach_it_even_if_it_is_stopped() {
+    let mut job = job(rules());
+    for signal in [Signal::HUP, Signal::TERM] {
+        let actions = job.signal(at(1), press(signal, false));
+        assert_eq!(sent(&actions), [signal, Signal::CONT]);
     }
 }
 
@@ -284,7 +304,7 @@ fn the_second_press_warns_and_the_third_kills() {
     let mut press = |millis, signal| job.signal(at(millis), press(signal, false));
     assert_eq!(sent(&press(0, Signal::INT)), [Signal::INT]);
     let second = press(1_500, Signal::TERM);
-    assert_eq!(sent(&second), [Signal::TERM]);
+    assert_eq!(sent(&second), TERM_THEN_CONT);
     assert_eq!(told(&second), [Notice::AgainToKill]);
     assert_eq!(sent(&press(3_000, Signal::INT)), [Signal::KILL]);
 }

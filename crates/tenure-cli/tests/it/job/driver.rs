@@ -118,7 +118,10 @@ fn describe(outcome: &Outcome) -> (String, i32) {
     let own = |status: &Status| i32::from(status.exit_code());
     match outcome {
         Outcome::Ended(status) => (format!("{status:?}"), own(status)),
-        Outcome::Lost { cause, .. } => (format!("Lost({cause:?})"), 79),
+        Outcome::Lost { cause, in_time, .. } => {
+            let overlap = if *in_time { "" } else { " late" };
+            (format!("Lost({cause:?}){overlap}"), 79)
+        }
         Outcome::HoldAtMost(status) => (format!("HoldAtMost({status:?})"), 124),
         Outcome::Unguarded(status) => (format!("Unguarded({status:?})"), 70),
         Outcome::NotStarted(error) => {

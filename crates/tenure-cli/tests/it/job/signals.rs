@@ -31,6 +31,15 @@ fn a_job_that_dies_of_a_passed_on_term_is_143() {
 }
 
 #[test]
+fn a_stopped_job_can_be_ended() {
+    let mut run = Setup::new("echo $$ >$D/pid; sleep 1000").start();
+    let job = run.pid_in("pid");
+    rustix::process::kill_process_group(job, Signal::STOP).unwrap();
+    run.send(Signal::TERM);
+    assert_eq!(run.end(), ("Signalled(15) orphans=0".to_owned(), 143));
+}
+
+#[test]
 fn the_third_term_in_a_row_kills() {
     let line = "trap 'echo x >>$D/terms' TERM; echo $$ >$D/pid; while :; do sleep 0.02; done";
     let mut run = Setup::new(line).start();
