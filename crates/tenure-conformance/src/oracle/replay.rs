@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_core::{
     Acquire, Action, Cancel, Convert, Fence, ForceRelease, Inbox, Liveness, LockName, LockState,
-    OwnerId, Party, PushedGrant, Release, Renew, Reply, Timestamp, Waiting, decide,
+    Outcome, OwnerId, Party, PushedGrant, Release, Renew, Reply, Timestamp, Waiting, decide,
 };
 
 use super::compare::Compare;
@@ -54,6 +54,7 @@ impl<'a> Stage<'a> {
         if replay.step(&last).await? == Verdict::TooClose {
             return Ok(());
         }
+        replay.check_listing().await?;
         replay.check_pushes().await
     }
 }
@@ -67,6 +68,8 @@ enum Verdict {
 
 struct Replay<'a> {
     stage: &'a Stage<'a>,
+    /// The prefix of all names.
+    space: String,
     owners: [OwnerId; OWNERS],
     locks: Vec<Shadow>,
     now: Timestamp,
@@ -112,6 +115,7 @@ impl<'a> Replay<'a> {
         });
         Self {
             stage,
+            space: world.space().to_owned(),
             owners: [(); OWNERS].map(|()| OwnerId::from_bytes(fresh_bytes())),
             locks: locks.collect(),
             now: Timestamp::from_micros(0),
@@ -198,6 +202,43 @@ impl<'a> Replay<'a> {
             }
         }
         Ok(Verdict::Agreed)
+    }
+
+    /// The listing shows what `decide` would show of each name that is in use.
+    async fn check_listing(&self) -> Result<(), String> {
+        let listing = self.stage.peers[0].store.list(&self.space).await;
+        let listing = listing.map_err(|error| format!("list failed: {error}"))?;
+        let mut shown = listing.locks.iter();
+        for shadow in &self.locks {
+            let Shadow { state, compare, .. } = shadow;
+            if compare.is_too_close(state, &Action::Inspect, listing.now) {
+                return Ok(());
+            }
+            let look = decide(
+                state.clone(),
+                &Action::Inspect,
+                listing.now,
+                &Seen(self.stage),
+            );
+            if matches!(&look.outcome, Outcome::State(snapshot) if snapshot.kind.is_none()) {
+                continue;
+            }
+            let (name, snapshot) = shown.next().ok_or("the listing leaves a name out")?;
+            let listed = Outcome::State(snapshot.clone());
+            if *name != shadow.name {
+                return Err(format!("the listing shows {name} for {}", shadow.name));
+            }
+            compare.outcomes(&listed, &look.outcome).map_err(|words| {
+                format!(
+                    "listed: {words}\n  at {:?} of {state:?}\n  store:  {listed:?}",
+                    listing.now
+                )
+            })?;
+        }
+        match shown.next() {
+            Some((name, _)) => Err(format!("the listing shows {name}, which nobody uses")),
+            None => Ok(()),
+        }
     }
 
     /// Waits until everything that `decide` would push has been pushed, and nothing else.

@@ -76,32 +76,44 @@ impl Trace {
     pub(crate) fn random(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let dice = &mut dice;
-        let semaphore = dice.once_in(2);
-        let length = 5 + dice.below(30);
-        let steps = (0..length).map(|_| step(dice, semaphore)).collect();
+        let flavour = Flavour {
+            semaphore: dice.once_in(2),
+            timed: dice.once_in(2),
+        };
+        let length = if flavour.timed { 30 } else { 60 };
+        let length = 5 + dice.below(length);
+        let steps = (0..length).map(|_| step(dice, flavour)).collect();
         Self { steps }
     }
 }
 
-fn step(dice: &mut Dice, semaphore: bool) -> Step {
+/// What a trace is mostly about.
+#[derive(Clone, Copy)]
+struct Flavour {
+    semaphore: bool,
+    /// Whether time passes and things end by themselves; if not, more can happen.
+    timed: bool,
+}
+
+fn step(dice: &mut Dice, flavour: Flavour) -> Step {
     let peer = dice.pick(&[0, 0, 1, 1, 2]);
-    let pass = if dice.once_in(6) {
+    let pass = if flavour.timed && dice.once_in(6) {
         dice.pick(&[5, 40, 130, 310])
     } else {
         0
     };
     let size = dice.pick(&[1, 1, 1, 2, 4]);
-    let batch = (0..size).map(|_| ask(dice, peer, semaphore)).collect();
+    let batch = (0..size).map(|_| ask(dice, peer, flavour)).collect();
     Step { pass, peer, batch }
 }
 
-fn ask(dice: &mut Dice, peer: usize, semaphore: bool) -> Ask {
+fn ask(dice: &mut Dice, peer: usize, flavour: Flavour) -> Ask {
     let owner = peer + PEERS * dice.pick(&[0, 1]);
     let what = match dice.below(24) {
         0..=10 => What::Acquire {
-            mode: mode(dice, semaphore),
-            ttl: ttl(dice),
-            alive_for: (!dice.once_in(4)).then(|| dice.pick(&[60_000, 60_000, 60_000, 240, 600])),
+            mode: mode(dice, flavour.semaphore),
+            ttl: ttl(dice, flavour),
+            alive_for: (!dice.once_in(4)).then(|| alive_for(dice, flavour)),
             anchored: dice.once_in(3),
             limit: dice.pick(&[
                 Limit::None,
@@ -113,7 +125,7 @@ fn ask(dice: &mut Dice, peer: usize, semaphore: bool) -> Ask {
         },
         11..=13 => What::Renew {
             hold: hold(dice),
-            ttl: ttl(dice),
+            ttl: ttl(dice, flavour),
             detach: dice.once_in(5),
         },
         14..=15 => What::Convert(hold(dice)),
@@ -131,8 +143,20 @@ fn ask(dice: &mut Dice, peer: usize, semaphore: bool) -> Ask {
     Ask { lock, owner, what }
 }
 
-fn ttl(dice: &mut Dice) -> u64 {
-    dice.pick(&[60_000, 60_000, 60_000, 90_000, 100, 250])
+fn ttl(dice: &mut Dice, flavour: Flavour) -> u64 {
+    if flavour.timed {
+        dice.pick(&[60_000, 60_000, 60_000, 90_000, 100, 250])
+    } else {
+        dice.pick(&[60_000, 90_000])
+    }
+}
+
+fn alive_for(dice: &mut Dice, flavour: Flavour) -> u64 {
+    if flavour.timed {
+        dice.pick(&[60_000, 60_000, 60_000, 240, 600])
+    } else {
+        dice.pick(&[60_000, 90_000])
+    }
 }
 
 fn mode(dice: &mut Dice, semaphore: bool) -> Mode {
