@@ -1,15 +1,32 @@
 //! From the guard of the library to the lease as the supervision of the job wants it.
 
 use std::future::Future;
+use std::time::Duration;
 
+use tenure::clock::SystemClock;
 use tenure::core::Moment;
 use tenure::{Guard, Loss, Standing};
 use tokio::sync::watch;
 
 use crate::job::{Boottime, Lease, LeaseStatus, LossCause};
 
+/// What the user is told long before the job has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Renewals have failed for a while; there is time left to try on.
+    InDoubt {
+        /// Until the lease ends.
+        left: Duration,
+    },
+    /// It was renewed after all.
+    Renewed,
+}
+
 /// The lease as it stands now, and a future that keeps it up to date for as long as it is polled.
-pub(super) fn follow(guard: &Guard) -> (Lease, impl Future<Output = ()> + use<>) {
+pub(super) fn follow<F: Fn(Change)>(
+    guard: &Guard,
+    tell: F,
+) -> (Lease, impl Future<Output = ()> + use<F>) {
     let mut standing = guard.standing();
     // A guard that is over already has no moment any more; then the job must not start.
     let until = guard
@@ -18,8 +35,22 @@ pub(super) fn follow(guard: &Guard) -> (Lease, impl Future<Output = ()> + use<>)
     let (sender, receiver) = watch::channel(LeaseStatus::valid_until(until));
     update(&sender, &standing.borrow_and_update());
     let following = async move {
+        let mut in_doubt = false;
         while standing.changed().await.is_ok() {
-            update(&sender, &standing.borrow_and_update());
+            let standing = standing.borrow_and_update();
+            update(&sender, &standing);
+            match *standing {
+                Standing::Jeopardy { valid_until } if !in_doubt => {
+                    in_doubt = true;
+                    let left = valid_until.since(SystemClock::read());
+                    tell(Change::InDoubt { left });
+                }
+                Standing::Held { .. } if in_doubt => {
+                    in_doubt = false;
+                    tell(Change::Renewed);
+                }
+                _ => {}
+            }
         }
         std::future::pending::<()>().await;
     };

@@ -13,6 +13,7 @@ use tenure::clock::SystemClock;
 use tenure::core::Moment;
 
 use self::ending::Ending;
+use self::lease_status::Change;
 use super::interrupted;
 use crate::args::{IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
 use crate::exit::Exit;
@@ -21,6 +22,7 @@ use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::events::{self, Events};
 use crate::output::failure::{Failure, Result};
+use crate::output::human;
 use crate::output::view::milliseconds;
 use crate::session::{Session, Tie};
 use crate::settings::environment::{Granted, Inherited};
@@ -206,7 +208,7 @@ impl Run<'_> {
             let (event, fields) = notices::event(notice);
             self.events.write(event, fields);
         };
-        let (status, following) = lease_status::follow(guard);
+        let (status, following) = lease_status::follow(guard, |change| self.tell(change));
         let job = job::run(self.plan(guard), signals, status, &reporter);
         tokio::pin!(following);
         tokio::pin!(job);
@@ -215,6 +217,25 @@ impl Run<'_> {
                 biased;
                 end = &mut job => return end,
                 () = &mut following => {}
+            }
+        }
+    }
+
+    fn tell(&self, change: Change) {
+        let name = self.settings.lock.name.as_str();
+        match change {
+            Change::InDoubt { left } => {
+                let left_text = human::duration(left);
+                self.output.warn(&format!(
+                    "lock {name:?}: the lease cannot be renewed, trying on; it ends in {left_text}"
+                ));
+                let fields = json!({ "expires_in_ms": milliseconds(left) });
+                self.events.write("renewal_failing", fields);
+            }
+            Change::Renewed => {
+                self.output
+                    .note(&format!("lock {name:?}: the lease is renewed again"));
+                self.events.write("renewed", json!({}));
             }
         }
     }
@@ -268,7 +289,7 @@ impl Run<'_> {
         };
         let result = self.session.within(RELEASE_LIMIT, leaving).await;
         if let (Err(error), false) = (result, lost) {
-            let ttl = crate::output::human::duration(self.settings.ttl.duration());
+            let ttl = human::duration(self.settings.ttl.duration());
             let error = error.without(&self.session.choice().url.secrets());
             self.output.warn(&format!(
                 "could not give the lock back ({}); the lease ends by itself within {ttl}",

@@ -133,5 +133,5 @@ fn a_command_survives_a_short_outage_of_the_store() {
         (shown["holders"].as_array().map(Vec::len) == Some(1)).then_some(())
     });
     server.restart();
-    holder.finish().exits(0).silently();
+    holder.finish().exits(0);
 }
