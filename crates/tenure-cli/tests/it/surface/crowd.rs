@@ -70,11 +70,14 @@ impl Crowd {
         let work = self.world.path("work");
         assert_eq!(text_of(&work.join("shouts")), "");
         assert_eq!(
-            fs::read_to_string(work.join("number")).unwrap(),
+            fs::read_to_string(work.join("number")).expect("a number"),
             format!("{CROWD}\n")
         );
-        let fences = fs::read_to_string(work.join("fences")).unwrap();
-        let fences: Vec<u64> = fences.lines().map(|line| line.parse().unwrap()).collect();
+        let fences = fs::read_to_string(work.join("fences")).expect("fences");
+        let fences: Vec<u64> = fences
+            .lines()
+            .map(|line| line.parse().expect("a fence"))
+            .collect();
         assert_eq!(fences.len(), CROWD);
         assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
     }
