@@ -82,3 +82,8 @@ fn _bounds() {
     shared::<AllGuard>();
     shared::<Error>();
 }
+
+/// The examples of the README compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
