@@ -131,8 +131,14 @@ impl StoreChoice {
     #[must_use]
     pub fn blame(&self, failure: Failure) -> Failure {
         let mut failure = failure.fact("from", self.origin.to_string());
-        if failure.code == Code::StoreUrl && matches!(self.origin, Origin::File(..)) {
-            failure = failure.exit(Exit::Config);
+        if failure.code == Code::StoreUrl {
+            failure = match self.origin {
+                Origin::Flag | Origin::Environment => failure,
+                Origin::File(..) => failure.exit(Exit::Config),
+                Origin::Default => failure
+                    .exit(Exit::StoreUnavailable)
+                    .help("choose another place: --store sqlite:/some/where/locks.db"),
+            };
         }
         failure.without(&self.url.secrets())
     }

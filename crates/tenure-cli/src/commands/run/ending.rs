@@ -47,7 +47,7 @@ impl Ending {
                     "the guard process died and could not be replaced; the command was ended";
                 Self::failed("unguarded", Some(*status), Failure::new(Code::Bug, what))
             }
-            Outcome::NotStarted(error) => Self::not_started(error),
+            Outcome::NotStarted(error) => Self::not_started(error, settings),
         }
     }
 
@@ -116,13 +116,26 @@ impl Ending {
         Self::failed("lost", status, failure)
     }
 
-    fn not_started(error: &SpawnError) -> Self {
-        let code = match error {
-            SpawnError::NotFound(_) => Code::CommandNotFound,
-            SpawnError::NotExecutable(_) => Code::CommandNotExecutable,
-            SpawnError::Supervision(_) => Code::Bug,
+    fn not_started(error: &SpawnError, settings: &RunSettings) -> Self {
+        let path = settings.program.path.display();
+        let (code, what) = match error {
+            SpawnError::NotFound(why) => (
+                Code::CommandNotFound,
+                format!("cannot execute '{path}': {why}"),
+            ),
+            SpawnError::NotExecutable(why) => (
+                Code::CommandNotExecutable,
+                format!("cannot execute '{path}': {why}"),
+            ),
+            SpawnError::Supervision(_) => (Code::Bug, error.to_string()),
         };
-        Self::failed(code.outcome(), None, Failure::new(code, error.to_string()))
+        let mut failure = Failure::new(code, what);
+        let missing = matches!(error, SpawnError::NotExecutable(why) | SpawnError::NotFound(why)
+            if why.kind() == std::io::ErrorKind::NotFound);
+        if missing && settings.program.path.exists() {
+            failure = failure.help("its first line (#!) names an interpreter that does not exist");
+        }
+        Self::failed(code.outcome(), None, failure)
     }
 
     fn failed(outcome: &'static str, status: Option<Status>, failure: Failure) -> Self {

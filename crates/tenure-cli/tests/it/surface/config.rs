@@ -131,3 +131,13 @@ fn the_default_is_a_file_in_the_state_folder() {
     world.run(&["run", "x", "true"]).exits(0).silently();
     assert!(world.path("state/tenure/locks.db").exists());
 }
+
+#[test]
+fn a_default_that_cannot_be_used_is_no_fault_of_the_user() {
+    let world = World::new();
+    world.write("state/tenure", "a file where the folder should be");
+    world
+        .run(&["ls"])
+        .exits(69)
+        .says("choose another place: --store sqlite:");
+}

@@ -108,10 +108,7 @@ fn a_waiter_sits_out_a_restart_of_the_store() {
     let url = server.url();
     let holder = world.hold("x", &["--store", &url]);
     let waiter = world.start(&["run", "x", "-q", "--store", &url, "echo", "mine"]);
-    eventually("somebody waits", || {
-        let shown = world.json(&["show", "x", "--store", &url, "--json"]);
-        (shown["waiters"].as_array().map(Vec::len) == Some(1)).then_some(())
-    });
+    world.until_waiting_in(&["--store", &url], "x", 1);
     server.restart();
     holder.end();
     let done = waiter.finish().exits(0).silently();

@@ -80,10 +80,7 @@ fn a_wait_ends_on_time_while_the_store_hangs_and_is_not_busy() {
     let url = server.url();
     let _holder = world.hold("x", &["--store", &url]);
     let waiter = world.start(&["run", "x", "-q", "--wait", "9s", "--store", &url, "true"]);
-    eventually("somebody waits", || {
-        let shown = world.json(&["show", "x", "--store", &url, "--json"]);
-        (shown["waiters"].as_array().map(Vec::len) == Some(1)).then_some(())
-    });
+    world.until_waiting_in(&["--store", &url], "x", 1);
     server.stop();
     waiter.finish().exits(69).says("error[T0101]");
     server.resume();

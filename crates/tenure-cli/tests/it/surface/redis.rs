@@ -82,3 +82,24 @@ fn an_evicting_server_is_red_in_doctor() {
         .exits(1);
     assert!(done.stdout.contains("allkeys-lru"), "{}", done.stdout);
 }
+
+#[test]
+fn a_waiter_is_let_in_when_the_holder_ends() {
+    let server = RedisServer::start();
+    let world = World::new();
+    let url = server.url();
+    let holder = world.hold("x", &["--store", &url]);
+    let waiter = world.start(&[
+        "run",
+        "x",
+        "-q",
+        "--store",
+        &url,
+        "-c",
+        "sleep 0.2; echo mine",
+    ]);
+    world.until_waiting_in(&["--store", &url], "x", 1);
+    holder.end();
+    let done = waiter.finish().exits(0).silently();
+    assert_eq!(done.stdout, "mine\n");
+}

@@ -74,6 +74,18 @@ fn a_command_that_may_not_be_executed_is_126() {
 }
 
 #[test]
+fn a_script_without_its_interpreter_is_126_and_the_lock_is_free_again() {
+    let world = World::new();
+    let path = world.script("work/job.sh", "true");
+    std::fs::write(&path, "#!/no/such/interpreter\n").expect("a file");
+    world
+        .run(&["run", "x", "./job.sh"])
+        .exits(126)
+        .says("names an interpreter that does not exist");
+    world.run(&["run", "x", "--no-wait", "true"]).exits(0);
+}
+
+#[test]
 fn a_second_run_follows_the_first() {
     let world = World::new();
     let first = world

@@ -86,10 +86,16 @@ impl World {
         running
     }
 
-    /// Waits until `tenure ls` shows this many waiters for a name.
+    /// Waits until this many wait for a name.
     pub(crate) fn until_waiting(&self, name: &str, waiters: usize) {
+        self.until_waiting_in(&[], name, waiters);
+    }
+
+    /// The same with further options, a store for example.
+    pub(crate) fn until_waiting_in(&self, options: &[&str], name: &str, waiters: usize) {
+        let arguments = [&["show", name, "--json"], options].concat();
         eventually("somebody waits", || {
-            let shown = self.json(&["show", name, "--json"]);
+            let shown = self.json(&arguments);
             (shown["waiters"].as_array().map(Vec::len) == Some(waiters)).then_some(())
         });
     }
