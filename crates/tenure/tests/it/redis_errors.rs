@@ -32,7 +32,7 @@ async fn out_of_memory_refuses_new_locks_and_still_releases() {
     let queued = bid();
     peer.queue("held", &queued).await;
     server.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
-    server.command(&["SET", "padding", &"x".repeat(2_000_000)]);
+    server.command(&["SETRANGE", "padding", "2000000", "x"]);
 
     for action in [
         Action::Acquire(bid()),

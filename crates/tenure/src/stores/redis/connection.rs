@@ -29,6 +29,8 @@ pub(super) struct Link {
     pub(super) lost: Arc<Notify>,
     live: Mutex<Option<Live>>,
     generations: AtomicU64,
+    /// The latest generation that is known to have ended: a connection may do so before it is live.
+    ended: AtomicU64,
     watched: AtomicBool,
     /// Held while connecting or subscribing, so that these happen one at a time.
     wire: tokio::sync::Mutex<Wire>,
@@ -66,6 +68,7 @@ impl Link {
             lost: Arc::default(),
             live: Mutex::default(),
             generations: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
             watched: AtomicBool::new(false),
             wire: tokio::sync::Mutex::default(),
             me: me.clone(),
@@ -131,6 +134,7 @@ impl Link {
 
     pub(super) fn discard_generation(&self, generation: u64) {
         let mut current = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ended.fetch_max(generation, Ordering::AcqRel);
         if current
             .as_ref()
             .is_some_and(|live| live.generation == generation)
@@ -203,11 +207,20 @@ impl Link {
         if !channels.is_empty() {
             self.subscribe(&live, wire, &channels).await?;
         }
-        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Some(live.clone());
+        self.install(&live)?;
         if std::mem::replace(&mut wire.connected_before, true) {
             self.listeners.missed();
         }
         Ok(live)
+    }
+
+    fn install(&self, live: &Live) -> Result<(), Failure> {
+        let mut current = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.ended.load(Ordering::Acquire) >= live.generation {
+            return Err(Failure::cut(&self.options.address));
+        }
+        *current = Some(live.clone());
+        Ok(())
     }
 
     /// Opens the connection, with RESP3 unless the URL or the server says otherwise.

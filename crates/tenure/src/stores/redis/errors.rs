@@ -68,6 +68,12 @@ impl Failure {
         .at(address)
     }
 
+    /// The connection ended while it was being made.
+    pub(super) fn cut(address: &Address) -> Self {
+        let message = "the connection to Redis was cut as soon as it was made";
+        Self::new(ErrorKind::Unavailable, message).at(address)
+    }
+
     pub(super) fn at(mut self, address: &Address) -> Self {
         self.address = Some(address.to_string());
         self
@@ -239,7 +245,7 @@ fn permission_advice(text: &str) -> &'static str {
     if text.contains("channel") {
         "the Redis user may not use tenure's channels: allow them with ACL SETUSER <user> \
          &<prefix>in:* (with the default prefix &tenure:in:*)"
-    } else if text.contains("keys") {
+    } else if text.contains("key") {
         "the Redis user may not use tenure's keys: allow them with ACL SETUSER <user> ~<prefix>* \
          ~~tenure:* (with the default prefix ~tenure:*)"
     } else {

@@ -47,9 +47,9 @@ impl Subject for Redis {
         Box::pin(breath())
     }
 
-    /// Keys expire by the millisecond, and the last one may be counted up or down.
+    /// Keys expire by the millisecond, but the exact expiry is in the value and decides.
     fn time_tolerance(&self) -> Duration {
-        Duration::from_millis(2)
+        Duration::ZERO
     }
 
     fn sees_listeners(&self) -> bool {
