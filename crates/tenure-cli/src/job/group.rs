@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, kill_process_group,
+    Pid, Signal, WaitId, WaitIdOptions, getpgid, getpid, kill_process, kill_process_group,
     test_kill_process_group, waitid,
 };
 
@@ -33,10 +33,17 @@ impl Target {
     /// Sends `signal`. That nobody is there any more is not an error; that somebody may not be
     /// signalled (a set-user-id program) cannot be helped.
     pub(crate) fn send(self, signal: Signal) {
-        let _ = match self {
-            Self::Group(pgid) => kill_process_group(pgid, signal),
-            Self::Process(pid) => kill_process(pid, signal),
+        let leader_is_elsewhere = match self {
+            Self::Group(pgid) => {
+                let _ = kill_process_group(pgid, signal);
+                getpgid(Some(pgid)).is_ok_and(|group| group != pgid)
+            }
+            Self::Process(_) => true,
         };
+        // Its number is its own as long as nobody but us can reap it.
+        if leader_is_elsewhere {
+            let _ = kill_process(self.leader(), signal);
+        }
     }
 
     /// Members that live, without the leader. Empty for a single process.

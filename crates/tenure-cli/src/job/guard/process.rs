@@ -12,8 +12,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, chdir, kill_process, kill_process_group, pidfd_open,
-    pidfd_send_signal, setsid,
+    PidfdFlags, Signal, chdir, kill_process_group, pidfd_open, pidfd_send_signal, setsid,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 
@@ -189,39 +188,36 @@ impl Guard {
 }
 
 /// Whom to kill.
-enum Prey {
-    Group(Pid),
-    /// With a descriptor, so that a number given to another process later is safe from us.
-    Process(Pid, Option<OwnedFd>),
+struct Prey {
+    target: Target,
+    /// The process that was started: it may have moved to another group. As a descriptor, so that a
+    /// number given to another process later is safe from us. `None` if it was gone already.
+    leader: Option<OwnedFd>,
 }
 
 impl Prey {
     fn new(target: Target) -> Self {
-        match target {
-            Target::Group(pgid) => Self::Group(pgid),
-            Target::Process(pid) => Self::Process(pid, pidfd_open(pid, PidfdFlags::empty()).ok()),
-        }
+        let leader = pidfd_open(target.leader(), PidfdFlags::empty()).ok();
+        Self { target, leader }
     }
 
     fn kill(&self) {
-        let _ = match self {
-            Self::Group(pgid) => kill_process_group(*pgid, Signal::KILL),
-            Self::Process(_, Some(process)) => pidfd_send_signal(process, Signal::KILL),
-            Self::Process(pid, None) => kill_process(*pid, Signal::KILL),
-        };
+        if let Target::Group(pgid) = self.target {
+            let _ = kill_process_group(pgid, Signal::KILL);
+        }
+        if let Some(leader) = &self.leader {
+            let _ = pidfd_send_signal(leader, Signal::KILL);
+        }
     }
 
     fn lives(&self) -> bool {
-        match self {
-            Self::Group(pgid) => !living_members(*pgid).is_empty(),
-            Self::Process(_, Some(process)) => {
-                // Readable means that it has ended.
-                let mut ended = [PollFd::new(process, PollFlags::IN)];
-                poll(&mut ended, Some(&Timespec::default())) == Ok(0)
-            }
-            // Opening failed because it was gone, or the kernel is too old to ask.
-            Self::Process(..) => false,
-        }
+        let leader_lives = self.leader.as_ref().is_some_and(|leader| {
+            // Readable means that it has ended.
+            let mut ended = [PollFd::new(leader, PollFlags::IN)];
+            poll(&mut ended, Some(&Timespec::default())) == Ok(0)
+        });
+        leader_lives
+            || matches!(self.target, Target::Group(pgid) if !living_members(pgid).is_empty())
     }
 }
 

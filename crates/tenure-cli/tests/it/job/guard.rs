@@ -25,6 +25,22 @@ fn when_tenure_is_killed_the_whole_group_dies_and_then_the_guard() {
 }
 
 #[test]
+fn when_tenure_is_killed_a_job_in_its_own_group_dies_alone() {
+    let line = "echo $$ >$D/pid; sleep 1000 & echo $! >$D/child; wait";
+    let mut run = Setup::new(line)
+        .with(|script| script.foreground = true)
+        .start();
+    let (job, child) = (run.pid_in("pid"), run.pid_in("child"));
+    let guard = run.guard();
+    run.send(Signal::KILL);
+    run.wait_dead();
+    gone(job);
+    gone(guard);
+    assert!(lives(child));
+    let _ = kill_process(child, Signal::KILL);
+}
+
+#[test]
 fn a_guard_that_dies_is_replaced_and_the_next_one_guards() {
     let mut run = Setup::new(FAMILY).start();
     let family = ["pid", "child", "grandchild"].map(|name| run.pid_in(name));
@@ -76,19 +92,23 @@ fn the_guard_has_nothing_of_tenures_that_could_keep_anything_waiting() {
     let run = Setup::new("sleep 1000").start();
     let guard = run.guard();
     let proc = PathBuf::from(format!("/proc/{}", raw(guard)));
-    // It takes its name early; the descriptors are last.
-    let descriptors = eventually("five descriptors", || {
-        let mut targets: Vec<String> = std::fs::read_dir(proc.join("fd"))
+    // It takes its name early and hears of the job last.
+    let descriptors = eventually("the job's descriptor", || {
+        let targets: Vec<String> = std::fs::read_dir(proc.join("fd"))
             .ok()?
             .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
             .map(|target| target.to_string_lossy().into_owned())
             .collect();
-        targets.sort();
-        (targets.len() == 5).then_some(targets)
+        let has_job = targets.iter().any(|target| target.contains("pidfd"));
+        has_job.then_some(targets)
     });
-    assert_eq!(descriptors[..3], ["/dev/null", "/dev/null", "/dev/null"]);
-    assert_eq!(descriptors[3], "anon_inode:[timerfd]");
-    assert!(descriptors[4].starts_with("socket:"));
+    let kinds = ["/dev/null", "timerfd", "pidfd", "socket:"];
+    let counts = kinds.map(|kind| {
+        let of_kind = descriptors.iter().filter(|target| target.contains(kind));
+        of_kind.count()
+    });
+    assert_eq!(counts, [3, 1, 1, 1], "{descriptors:?}");
+    assert_eq!(descriptors.len(), 6, "{descriptors:?}");
     assert_eq!(
         std::fs::read_link(proc.join("cwd")).unwrap(),
         PathBuf::from("/")
@@ -116,5 +136,28 @@ fn the_lock_file_is_held_until_no_member_of_the_group_lives() {
             assert!(!family.iter().any(|pid| lives(*pid)));
         })
     });
+    run.wait_dead();
+}
+
+#[test]
+fn the_lock_file_is_held_while_a_member_is_still_dying() {
+    // A process with much memory takes a while to die of a KILL. Without a line end in its input
+    // `tail` keeps everything.
+    let line = "(head -c 150000000 /dev/zero; sleep 1000) | \
+                sh -c 'echo $$ >$D/child; exec tail -n 1' & echo $$ >$D/pid; wait";
+    let mut run = Setup::new(line);
+    run.script.lock_file = Some(run.folder.path().join("alive"));
+    let mut run = run.start();
+    let big = run.pid_in("child");
+    eventually("a big process", || {
+        let sizes = std::fs::read_to_string(format!("/proc/{}/statm", raw(big))).ok()?;
+        let pages: usize = sizes.split_ascii_whitespace().nth(1)?.parse().ok()?;
+        (pages * 4096 > 150_000_000).then_some(())
+    });
+    let file = File::open(run.path("alive")).unwrap();
+    run.send(Signal::KILL);
+    // Waits for as long as anybody holds it.
+    flock(&file, FlockOperation::LockExclusive).unwrap();
+    assert!(!lives(big));
     run.wait_dead();
 }

@@ -25,6 +25,27 @@ fn a_job_that_ignores_term_is_killed_with_its_whole_group() {
 }
 
 #[test]
+fn a_leader_that_moved_to_another_group_is_ended_too() {
+    // The leader joins the group of its own child.
+    let mover = "import os, time\n\
+                 child = os.fork()\n\
+                 os.setpgid(child, child) if child else time.sleep(1000)\n\
+                 os.setpgid(0, child)\n\
+                 open(os.environ['D'] + '/pid', 'w').write(f'{os.getpid()}\\n')\n\
+                 open(os.environ['D'] + '/child', 'w').write(f'{child}\\n')\n\
+                 time.sleep(1000)\n";
+    let setup = Setup::new("exec python3 $D/mover.py").lease(3_000, 1_000);
+    std::fs::write(setup.folder.path().join("mover.py"), mover).unwrap();
+    let mut run = setup.start();
+    let (job, child) = (run.pid_in("pid"), run.pid_in("child"));
+    run.send(Signal::STOP);
+    gone(job);
+    run.send(Signal::CONT);
+    assert_eq!(run.end().1, 79);
+    let _ = rustix::process::kill_process(child, Signal::KILL);
+}
+
+#[test]
 fn renewals_keep_the_job_alive_and_the_guard_hears_of_them() {
     let line = "echo $$ >$D/pid; until test -e $D/go; do sleep 0.02; done; exit 6";
     let mut run = Setup::new(line).lease(5_000, 1_000).start();
