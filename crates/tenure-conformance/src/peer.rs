@@ -80,6 +80,12 @@ impl Listener for Mailbox {
 }
 
 impl Mailbox {
+    /// Throws away what is no longer of interest.
+    pub(crate) fn keep(&self, wanted: impl Fn(&PushedGrant) -> bool) {
+        let mut grants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        grants.retain(wanted);
+    }
+
     pub(crate) fn grants(&self) -> Vec<PushedGrant> {
         self.0
             .lock()

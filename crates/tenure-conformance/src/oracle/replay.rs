@@ -55,7 +55,11 @@ impl<'a> Stage<'a> {
             return Ok(());
         }
         replay.check_listing().await?;
-        replay.check_pushes().await
+        let result = replay.check_pushes().await;
+        for peer in &self.peers {
+            peer.mailbox.keep(|grant| !replay.is_about(grant));
+        }
+        result
     }
 }
 
@@ -261,9 +265,13 @@ impl<'a> Replay<'a> {
     }
 
     fn pushed(&self, peer: &Peer<'_>) -> Vec<PushedGrant> {
-        let ours = |grant: &PushedGrant| self.locks.iter().any(|lock| lock.name == grant.name);
-        let grants = peer.mailbox.grants();
-        grants.into_iter().filter(ours).collect()
+        let mut grants = peer.mailbox.grants();
+        grants.retain(|grant| self.is_about(grant));
+        grants
+    }
+
+    fn is_about(&self, grant: &PushedGrant) -> bool {
+        self.locks.iter().any(|lock| lock.name == grant.name)
     }
 
     /// The action that `ask` means now.
