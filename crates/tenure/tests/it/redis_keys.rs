@@ -16,12 +16,21 @@ async fn foreign_holders_are_respected_whatever_they_are() {
     server.command(&["RPUSH", "tenure:list", "x"]);
     server.command(&["HSET", "tenure:hash", "uuid:1", "1"]);
     server.command(&["SET", "tenure:future", "v2 something new"]);
+    server.command(&[
+        "HSET",
+        "tenure:odd",
+        "tenure",
+        "v1 lock",
+        "somebody",
+        "s unreadable",
+    ]);
     for (name, what) in [
         ("string", "string"),
         ("short", "string"),
         ("list", "list"),
         ("hash", "hash"),
         ("future", "string"),
+        ("odd", "hash"),
     ] {
         for mode in [Mode::Exclusive, Mode::Shared, Mode::permits(1, 2).unwrap()] {
             let outcome = peer.ask(name, Action::Acquire(bid_in(mode))).await;

@@ -143,7 +143,9 @@ impl RedisServer {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string()]);
         command.args(["--unixsocket", &self.socket().display().to_string()]);
-        command.args(["--save", "", "--appendonly", "no", "--logfile", "log"]);
+        command.args(["--save", "", "--appendonly", "no"]);
+        // Older servers open the log before they change to the folder.
+        command.arg("--logfile").arg(self.folder.path().join("log"));
         command.arg("--dir").arg(self.folder.path());
         if let Some(port) = self.tls_port {
             command.args(["--tls-port", &port.to_string()]);

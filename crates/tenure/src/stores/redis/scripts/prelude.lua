@@ -108,8 +108,15 @@ local function machine()
     state.stored = 'hash'
     for index = 1, #all, 2 do
       local mode, text = string.match(all[index + 1], '^(%S+) (.*)$')
-      local holder = all[index] ~= 'tenure' and mode and unpack_holder(all[index], mode, text)
-      if holder then keep(state, all[index], holder) end
+      if all[index] ~= 'tenure' then
+        local holder = mode and unpack_holder(all[index], mode, text)
+        if not holder then
+          -- Somebody holds it in a way that we do not understand.
+          state.holders, state.dropped, state.changed = {}, {}, false
+          return found_foreign(state, 'hash')
+        end
+        keep(state, all[index], holder)
+      end
     end
     table.sort(state.holders, function(one, other) return one.fence < other.fence end)
   end
