@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::codes::Code;
@@ -48,6 +49,11 @@ impl Events {
         self.file.is_some()
     }
 
+    /// Writes the last event.
+    pub fn end(&self, end: &End) {
+        self.write("end", serde_json::to_value(end).unwrap_or_default());
+    }
+
     /// Writes `{"event":event, ...fields}`. A reader that is gone must not end the job, so errors
     /// are dropped.
     pub fn write(&self, event: &str, fields: Value) {
@@ -62,6 +68,27 @@ impl Events {
         // One write per line, so that lines of several processes do not mix in one file.
         let _ = file.write_all(format!("{}\n", Value::Object(object)).as_bytes());
     }
+}
+
+/// The last event: how a run ended, for scripts that want to be sure. Always with all fields.
+#[derive(Debug, Default, Serialize)]
+pub struct End {
+    /// `ok`, `child_failed`, `busy`, `skipped`, `lost`, `interrupted`, …
+    pub outcome: &'static str,
+    /// What the command returned; null if it did not.
+    pub child_code: Option<i32>,
+    /// What signal ended the command (or, while waiting, us); null if none did.
+    pub signal: Option<i32>,
+    /// How long the lock was waited for.
+    pub waited_ms: u64,
+    /// How long it was held.
+    pub held_ms: u64,
+    /// The fence, as a string; null if it was never held.
+    pub fence: Option<String>,
+    /// The exit code of tenure.
+    pub exit_code: u8,
+    /// Code, message and facts, if there is something to complain about.
+    pub error: Option<Value>,
 }
 
 /// A failure as a JSON value: the same words as on the terminal.

@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::job::{self, JobEnd, JobPlan, Notice, Signals};
 use crate::output::Output;
 use crate::output::codes::Code;
-use crate::output::events::{self, Events};
+use crate::output::events::{self, End, Events};
 use crate::output::failure::{Failure, Result};
 use crate::output::human;
 use crate::output::view::milliseconds;
@@ -42,17 +42,17 @@ pub fn execute(args: RunArgs, store: Option<&str>, output: Output) -> Result<Exi
     } else {
         output
     };
+    let asked = SystemClock::read();
     match execute_with(args, store, output, &events) {
         Ok(exit) => Ok(exit),
         Err(failure) => {
-            let exit = failure.exit.code();
-            events.write(
-                "end",
-                json!({
-                    "outcome": failure.code.outcome(), "child_code": null, "signal": null,
-                    "exit_code": exit, "error": events::failure(&failure),
-                }),
-            );
+            events.end(&End {
+                outcome: failure.code.outcome(),
+                waited_ms: milliseconds(SystemClock::read().since(asked)),
+                exit_code: failure.exit.code(),
+                error: Some(events::failure(&failure)),
+                ..End::default()
+            });
             if events_on_stderr {
                 Ok(failure.exit)
             } else {
@@ -108,17 +108,16 @@ impl Run<'_> {
         let mut signals = Signals::install().map_err(|error| {
             Failure::new(Code::System, format!("cannot catch signals: {error}"))
         })?;
-        let asked = self.asked;
         let guard = match self.take(&mut signals).await {
             Ok(Taken::Held(guard)) => guard,
-            Ok(Taken::Interrupted(arrived)) => return Ok(self.give_up(arrived, asked)),
+            Ok(Taken::Interrupted(arrived)) => return Ok(self.give_up(arrived)),
             Err(failure) if failure.code == Code::Busy => return self.busy(failure),
             Err(failure) => return Err(failure),
         };
         let granted = SystemClock::read();
         let name = self.settings.lock.name.as_str();
         let fence = guard.fence().to_string();
-        let waited_ms = milliseconds(granted.since(asked));
+        let waited_ms = self.waited_ms();
         self.output
             .detail(&format!("got {name:?} after {waited_ms} ms, fence {fence}"));
         self.events.write(
@@ -129,15 +128,16 @@ impl Run<'_> {
         let held = SystemClock::read().since(granted);
         self.leave(guard, &end, granted).await;
         let ending = Ending::of(&end, self.settings);
-        self.events.write(
-            "end",
-            json!({
-                "outcome": ending.outcome, "child_code": ending.child_code,
-                "signal": ending.signal, "waited_ms": waited_ms, "held_ms": milliseconds(held),
-                "fence": fence, "exit_code": ending.exit.code(),
-                "error": ending.failure.as_ref().map(events::failure),
-            }),
-        );
+        self.events.end(&End {
+            outcome: ending.outcome,
+            child_code: ending.child_code,
+            signal: ending.signal,
+            waited_ms,
+            held_ms: milliseconds(held),
+            fence: Some(fence),
+            exit_code: ending.exit.code(),
+            error: ending.failure.as_ref().map(events::failure),
+        });
         if let Some(failure) = &ending.failure
             && !self.output.is_silenced()
         {
@@ -149,7 +149,6 @@ impl Run<'_> {
 
     async fn take(&self, signals: &mut Signals) -> Result<Taken> {
         let settings = self.settings;
-
         let taking = Taking {
             session: self.session,
             lock: &settings.lock,
@@ -163,18 +162,19 @@ impl Run<'_> {
         taking.take(signals).await
     }
 
-    fn give_up(&self, arrived: job::Arrived, asked: Moment) -> Exit {
-        let exit = Exit::of_signal(arrived.signal);
-        let waited = SystemClock::read().since(asked);
-        self.events.write(
-            "end",
-            json!({
-                "outcome": "interrupted", "child_code": null,
-                "signal": arrived.signal.as_raw(), "waited_ms": milliseconds(waited),
-                "held_ms": 0, "fence": null, "exit_code": exit.code(),
-            }),
-        );
+    fn give_up(&self, arrived: job::Arrived) -> Exit {
+        self.events.end(&End {
+            outcome: "interrupted",
+            signal: Some(arrived.signal.as_raw()),
+            waited_ms: self.waited_ms(),
+            exit_code: Exit::of_signal(arrived.signal).code(),
+            ..End::default()
+        });
         interrupted(arrived)
+    }
+
+    fn waited_ms(&self) -> u64 {
+        milliseconds(SystemClock::read().since(self.asked))
     }
 
     fn busy(&self, failure: Failure) -> Result<Exit> {
@@ -188,13 +188,12 @@ impl Run<'_> {
         let holder = holder.map_or_else(String::new, |(_, text)| format!(" (held by {text})"));
         self.output
             .note(&format!("{}, skipped{holder}", failure.what()));
-        self.events.write(
-            "end",
-            json!({
-                "outcome": "skipped", "child_code": null, "signal": null, "exit_code": 0,
-                "error": events::failure(&failure),
-            }),
-        );
+        self.events.end(&End {
+            outcome: "skipped",
+            waited_ms: self.waited_ms(),
+            error: Some(events::failure(&failure)),
+            ..End::default()
+        });
         Ok(Exit::Success)
     }
 

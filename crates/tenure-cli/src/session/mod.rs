@@ -1,5 +1,7 @@
 //! A connection to the chosen store: every call bounded, every error with the store's origin.
 
+mod contact;
+
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use tenure::core::{
 use tenure::{Attempt, Clock, Guard, Lock, Tenure, WaitReport};
 use tokio::sync::watch;
 
+use self::contact::{Persistence, contact};
 use crate::args::duration::Wait;
 use crate::output::Output;
 use crate::output::codes::Code;
@@ -23,8 +26,8 @@ use crate::store_choice::StoreChoice;
 /// How long the first contact, or a single question, may take: five seconds with the start and the
 /// end of the process.
 const CONTACT_LIMIT: Duration = Duration::from_millis(4_500);
-/// Between two tries to connect.
-const CONTACT_PAUSE: Duration = Duration::from_millis(100);
+/// Between two tries to reach the store.
+const PAUSE: Duration = Duration::from_millis(100);
 /// How long to see to it that nothing of ours is left in the store.
 const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 
@@ -153,7 +156,7 @@ impl Session {
             match guard.extend(ttl.duration()).await {
                 Ok(()) => return true,
                 Err(error) if error.retry() == Retry::Later => {
-                    self.clock().sleep(CONTACT_PAUSE).await;
+                    self.clock().sleep(PAUSE).await;
                 }
                 Err(_) => return false,
             }
@@ -284,44 +287,6 @@ impl Session {
         question: impl Future<Output = std::result::Result<T, Error>>,
     ) -> Result<T> {
         self.within(CONTACT_LIMIT, question).await
-    }
-}
-
-/// Whether to try again, and whom to tell.
-#[derive(Clone, Copy, Debug)]
-enum Persistence {
-    Once,
-    Repeat(Output),
-}
-
-/// Connects within `limit`; `None` if there was no answer at all.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "there is no client yet whose clock could be used, and no lease depends on it"
-)]
-async fn contact(
-    choice: &StoreChoice,
-    limit: Duration,
-    persistence: Persistence,
-) -> Option<std::result::Result<Tenure, Error>> {
-    let mut refusal = None;
-    let trying = async {
-        loop {
-            match (tenure::connect(choice.url.expose()).await, persistence) {
-                (Err(error), Persistence::Repeat(output)) if error.retry() == Retry::Later => {
-                    if refusal.is_none() {
-                        output.hint(&format!("cannot reach {} yet, trying on", choice.url));
-                    }
-                    refusal = Some(error);
-                    tokio::time::sleep(CONTACT_PAUSE).await;
-                }
-                (result, _) => return result,
-            }
-        }
-    };
-    match tokio::time::timeout(limit, trying).await {
-        Ok(result) => Some(result),
-        Err(_) => refusal.map(Err),
     }
 }
 
