@@ -96,10 +96,10 @@ async fn a_claimed_grant_lasts_for_its_ttl(world: &World<'_>) {
 async fn a_grant_that_is_not_claimed_passes_on(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
-    let unclaimed = hand_over(&peer, &name, 400).await;
+    let unclaimed = hand_over(&peer, &name, 3_000).await;
     let third = peer.waiting(bid());
     peer.acquire(&name, &third).await;
-    world.pass(230).await;
+    world.pass(1_530).await;
     assert_eq!(peer.renew(&unclaimed, 60_000).await.outcome, NOT_HELD);
     assert_eq!(peer.holders(&name).await, [third.owner]);
 }
@@ -142,11 +142,11 @@ async fn a_sign_of_life_keeps_the_place(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
     peer.take(&name, &bid()).await;
-    let (early, late) = (peer.waiting_for(bid(), 1_500), peer.waiting(bid()));
+    let (early, late) = (peer.waiting_for(bid(), 4_000), peer.waiting(bid()));
     peer.queues(&name, &early, 0).await;
     peer.queues(&name, &late, 1).await;
     for _ in 0..3 {
-        world.pass(700).await;
+        world.pass(1_500).await;
         peer.queues(&name, &early, 0).await;
     }
     assert_eq!(peer.waiters(&name).await, [early.owner, late.owner]);

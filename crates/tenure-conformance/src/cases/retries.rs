@@ -148,7 +148,7 @@ async fn a_holder_is_told_its_grant_however_late_it_asks(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
     let (now, _) = peer.inspect(&name).await;
-    let soon = now.plus(std::time::Duration::from_secs(2));
+    let soon = now.plus(std::time::Duration::from_secs(60));
     let bid = Acquire {
         not_after: Some(soon),
         ..bid()
