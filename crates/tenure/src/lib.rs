@@ -55,6 +55,8 @@ mod owner;
 mod random;
 mod standing;
 pub mod stores;
+#[cfg(any(test, feature = "test-util"))]
+pub mod test_util;
 
 pub use acquire::{Blocked, Silence, WaitReport};
 pub use all::{All, AllGuard};

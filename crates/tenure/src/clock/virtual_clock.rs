@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::{BoxFuture, Moment};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Clock;
@@ -12,6 +13,8 @@ use super::Clock;
 #[derive(Clone, Debug)]
 pub struct VirtualClock {
     start: Instant,
+    /// How far it is ahead of tokio's time, for all clones.
+    ahead: watch::Sender<Duration>,
 }
 
 /// The reading at the start: not zero, so that there is a past.
@@ -31,26 +34,34 @@ impl VirtualClock {
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
+            ahead: watch::Sender::new(Duration::ZERO),
         }
+    }
+
+    /// Lets this much time pass at once, before anybody can do anything: what a process sees that
+    /// was stopped, or a machine that slept.
+    pub fn jump(&self, by: Duration) {
+        self.ahead.send_modify(|ahead| *ahead += by);
     }
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> Moment {
-        Moment::from_nanos(0).plus(START + self.start.elapsed())
+        Moment::from_nanos(0).plus(START + self.start.elapsed() + *self.ahead.borrow())
     }
 
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "tokio's time is what makes this clock virtual"
-    )]
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
-        let since_start = moment.since(Moment::from_nanos(0)).saturating_sub(START);
-        let at = self.start.checked_add(since_start);
+        let clock = self.clone();
+        let mut jumped = self.ahead.subscribe();
         Box::pin(async move {
-            match at {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
+            while clock.now() < moment {
+                // Read before the time that is left, so that no jump goes unseen.
+                jumped.borrow_and_update();
+                tokio::select! {
+                    () = clock.sleep(moment.since(clock.now())) => {}
+                    // The sender is part of the clock, which we have: the channel cannot close.
+                    _ = jumped.changed() => {}
+                }
             }
         })
     }
