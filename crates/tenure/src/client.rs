@@ -15,9 +15,9 @@ use tenure_core::{
 use crate::all::All;
 use crate::clock::Clock;
 use crate::gate::Gates;
-use crate::hold::Hold;
+use crate::hold::{GivenUp, Hold};
 use crate::identity;
-use crate::keeper::Keeper;
+use crate::keeper::{Errand, Keeper};
 use crate::link::{CALL_LIMIT, Link, out_of_place};
 use crate::lock::{Lock, RwLock};
 use crate::mailbox::Mailbox;
@@ -50,6 +50,9 @@ pub(crate) struct Client {
     pub(crate) party: Party,
 }
 
+/// Holds released in one call by [`Tenure::release_all`].
+const RELEASED_AT_ONCE: usize = 100;
+
 impl Tenure {
     /// A client of `store` whose leases are judged by `clock`. Most callers want
     /// [`connect`](crate::connect) instead.
@@ -64,8 +67,9 @@ impl Tenure {
         let mailbox = Arc::new(Mailbox::new(clock.clone()));
         let inbox = random::inbox()?;
         let listener: Weak<Mailbox> = Arc::downgrade(&mailbox);
-        store.listen(&inbox, listener).await?;
         let link = Arc::new(Link::new(store, clock));
+        link.patiently(link.store().listen(&inbox, listener))
+            .await??;
         let client = Client {
             keeper: Keeper::start(&runtime, link.clone()),
             link,
@@ -139,17 +143,28 @@ impl Tenure {
     /// # Cancel safety
     /// Dropping the future leaves some of them released; their guards release the rest when dropped.
     pub async fn release_all(&self) -> Result<usize, Error> {
-        let now = self.client.link.now();
+        let Client { link, keeper, .. } = &*self.client;
+        let now = link.now();
         let mut holds = self.client.holds.all();
-        holds.retain(|hold| hold.valid_until().is_some() && hold.give_up(now).is_ok());
-        let batch: Vec<Request> = holds.iter().map(|hold| release(hold)).collect();
+        holds.retain(|hold| hold.give_up(now) == GivenUp::Now);
         let mut released = 0;
         let mut failure = None;
-        for part in batch.chunks(100) {
-            for answer in self.client.link.ask_all(part, CALL_LIMIT).await {
+        for part in holds.chunks(RELEASED_AT_ONCE) {
+            if failure.is_some() {
+                // The store is in trouble: do not keep the caller waiting for each part.
+                for hold in part {
+                    keeper.run(Errand::release(hold));
+                }
+                continue;
+            }
+            let batch: Vec<Request> = part.iter().map(|hold| release(hold)).collect();
+            for (hold, answer) in part.iter().zip(link.ask_all(&batch, CALL_LIMIT).await) {
                 match answer {
-                    Ok(_) => released += 1,
-                    Err(error) => failure = failure.or(Some(error)),
+                    Ok(answer) => released += usize::from(answer.outcome == Outcome::Released),
+                    Err(error) => {
+                        keeper.run(Errand::release(hold));
+                        failure = failure.or(Some(error));
+                    }
                 }
             }
         }
@@ -187,7 +202,8 @@ impl Tenure {
     /// # Errors
     /// Whatever keeps the store from answering.
     pub async fn list(&self, prefix: &str) -> Result<Listing, Error> {
-        self.client.link.store().list(prefix).await
+        let link = &self.client.link;
+        link.patiently(link.store().list(prefix)).await?
     }
 
     /// Prolongs a hold by its lease, from any process. Answers how long it is valid at least.
@@ -266,7 +282,8 @@ impl Tenure {
     /// # Errors
     /// Whatever keeps the store from answering.
     pub async fn diagnose(&self) -> Result<Vec<Finding>, Error> {
-        self.client.link.store().diagnose().await
+        let link = &self.client.link;
+        link.patiently(link.store().diagnose()).await?
     }
 
     /// The clock by which this client judges its leases.

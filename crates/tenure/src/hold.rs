@@ -3,12 +3,12 @@
 //! Whether the hold is valid is decided by the clock and one atomic number, never by a flag that
 //! some task would have to set in time: a starved or dead keeper cannot leave a guard believing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{Fence, Lease, LockName, Mode, Moment, OwnerId, Ttl, Validity};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::standing::{Loss, Standing};
 
@@ -24,6 +24,26 @@ pub(crate) struct Hold {
     valid_until: AtomicU64,
     terms: Mutex<Terms>,
     standing: watch::Sender<Standing>,
+    /// Whether a renewal is on its way, and who waits for its end.
+    in_flight: AtomicBool,
+    landed: Notify,
+}
+
+/// A renewal on its way; dropped when it has been answered or given up.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) hold: Arc<Hold>,
+}
+
+/// What giving up a hold found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    /// It was valid until now.
+    Now,
+    /// It had been given up before.
+    Before,
+    /// It had been lost before.
+    TooLate(Loss),
 }
 
 /// Whether the keeper renews it.
@@ -72,6 +92,8 @@ impl Hold {
                 ttl: new.ttl,
             }),
             standing: watch::Sender::new(Standing::Held { valid_until: until }),
+            in_flight: AtomicBool::new(false),
+            landed: Notify::new(),
         }
     }
 
@@ -116,7 +138,7 @@ impl Hold {
 
     /// Until when it is valid; `None` once it has ended.
     pub(crate) fn valid_until(&self) -> Option<Moment> {
-        match self.valid_until.load(Ordering::Acquire) {
+        match self.valid_until.load(Ordering::SeqCst) {
             ENDED => None,
             nanos => Some(Moment::from_nanos(nanos)),
         }
@@ -124,26 +146,24 @@ impl Hold {
 
     /// What is left at `now`; zero once it has ended. Notices the end of the lease by itself.
     pub(crate) fn remaining(&self, now: Moment) -> Duration {
-        let Some(until) = self.valid_until() else {
-            return Duration::ZERO;
-        };
-        if until > now {
-            return until.since(now);
-        }
-        // Whoever sees the end first makes it final, so that a renewal confirmed late cannot
-        // revive a hold that somebody was already told is gone.
-        match self.swap(until, ENDED) {
-            Ok(()) => {
-                let limited = self.limit.is_some_and(|limit| limit <= now);
-                let loss = if limited {
-                    Loss::HeldTooLong
-                } else {
-                    Loss::Expired
-                };
-                self.standing.send_replace(Standing::Lost(loss));
-                Duration::ZERO
+        loop {
+            let Some(until) = self.valid_until() else {
+                return Duration::ZERO;
+            };
+            if until > now {
+                return until.since(now);
             }
-            Err(()) => self.remaining(now),
+            let limited = self.limit.is_some_and(|limit| limit <= until);
+            let loss = if limited {
+                Loss::HeldTooLong
+            } else {
+                Loss::Expired
+            };
+            // Whoever sees the end first makes it final, so that a renewal confirmed late cannot
+            // revive a hold that somebody was already told is gone.
+            if self.end(until, Standing::Lost(loss)) {
+                return Duration::ZERO;
+            }
         }
     }
 
@@ -152,46 +172,51 @@ impl Hold {
         let capped = self
             .limit
             .map_or(validity.until, |limit| limit.min(validity.until));
-        loop {
-            if self.remaining(now).is_zero() {
-                return false;
-            }
+        while !self.remaining(now).is_zero() {
             let Some(until) = self.valid_until() else {
                 return false;
             };
             let later = capped.max(until);
-            if self.swap(until, later.as_nanos()).is_ok() {
-                self.publish(Standing::Held { valid_until: later });
+            if self.advance(
+                until,
+                later.as_nanos(),
+                Standing::Held { valid_until: later },
+            ) {
                 return true;
             }
         }
+        false
     }
 
     /// Renewal is overdue.
     pub(crate) fn endanger(&self) {
-        if let Some(valid_until) = self.valid_until() {
-            self.publish(Standing::Jeopardy { valid_until });
+        while let Some(until) = self.valid_until() {
+            let jeopardy = Standing::Jeopardy { valid_until: until };
+            if self.advance(until, until.as_nanos(), jeopardy) {
+                return;
+            }
         }
     }
 
     /// The store says that it is gone.
     pub(crate) fn lose(&self, loss: Loss) {
-        if self.valid_until.swap(ENDED, Ordering::AcqRel) != ENDED {
-            self.standing.send_replace(Standing::Lost(loss));
+        while let Some(until) = self.valid_until() {
+            if self.end(until, Standing::Lost(loss.clone())) {
+                return;
+            }
         }
     }
 
-    /// The holder gives it up; from here on it is not valid. Answers why it was over already.
-    pub(crate) fn give_up(&self, now: Moment) -> Result<(), Loss> {
-        self.remaining(now);
-        if self.valid_until.swap(ENDED, Ordering::AcqRel) == ENDED {
-            return match &*self.standing.borrow() {
-                Standing::Lost(loss) => Err(loss.clone()),
-                _ => Ok(()),
-            };
+    /// The holder gives it up; from here on it is not valid.
+    pub(crate) fn give_up(&self, now: Moment) -> GivenUp {
+        while !self.remaining(now).is_zero() {
+            if let Some(until) = self.valid_until()
+                && self.end(until, Standing::Released)
+            {
+                return GivenUp::Now;
+            }
         }
-        self.standing.send_replace(Standing::Released);
-        Ok(())
+        self.loss().map_or(GivenUp::Before, GivenUp::TooLate)
     }
 
     /// Why it is not valid any more; `None` while it is, or if it was released.
@@ -202,22 +227,142 @@ impl Hold {
         }
     }
 
-    fn swap(&self, from: Moment, to: u64) -> Result<(), ()> {
-        self.valid_until
-            .compare_exchange(from.as_nanos(), to, Ordering::AcqRel, Ordering::Acquire)
-            .map(drop)
-            .map_err(drop)
+    /// Marks that a renewal is on its way until the answer is dropped; `None` if there is nothing
+    /// to renew any more.
+    pub(crate) fn depart(self: &Arc<Self>) -> Option<Flight> {
+        // First the mark, then the look: whoever ends the hold does it the other way round, so one
+        // of the two sees the other.
+        self.in_flight.store(true, Ordering::SeqCst);
+        let flight = Flight { hold: self.clone() };
+        self.valid_until().is_some().then_some(flight)
     }
 
-    /// Publishes unless the end was published meanwhile: the end is final.
-    fn publish(&self, standing: Standing) {
+    /// Waits until no renewal of this hold, which has ended, is on its way any more.
+    pub(crate) async fn landed(&self) {
+        loop {
+            let mut landed = std::pin::pin!(self.landed.notified());
+            landed.as_mut().enable();
+            if !self.in_flight.load(Ordering::SeqCst) {
+                return;
+            }
+            landed.await;
+        }
+    }
+
+    fn end(&self, until: Moment, standing: Standing) -> bool {
+        self.advance(until, ENDED, standing)
+    }
+
+    /// Changes number and standing together, if the number is still `from`: whoever sees that the
+    /// hold has ended can also read why.
+    fn advance(&self, from: Moment, to: u64, standing: Standing) -> bool {
+        let mut advanced = false;
         self.standing.send_if_modified(|current| {
-            let over = matches!(current, Standing::Lost(_) | Standing::Released);
-            let changes = !over && *current != standing;
-            if changes {
+            advanced = self
+                .valid_until
+                .compare_exchange(from.as_nanos(), to, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok();
+            let changed = advanced && *current != standing;
+            if changed {
                 *current = standing;
             }
-            changes
+            changed
         });
+        advanced
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.hold.in_flight.store(false, Ordering::SeqCst);
+        self.hold.landed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Moment {
+        Moment::from_nanos(nanos)
+    }
+
+    fn hold(until: Moment) -> Arc<Hold> {
+        Arc::new(Hold::new(NewHold {
+            name: LockName::new("x").unwrap(),
+            owner: OwnerId::from_bytes([7; 16]),
+            fence: Fence::from_u64(1),
+            mode: Mode::Exclusive,
+            ttl: Ttl::DEFAULT,
+            validity: Validity { until },
+            renewing: Renewing::Yes,
+            limit: None,
+        }))
+    }
+
+    /// Threads that renew, look and give up all at once: whoever is told that it is over can read
+    /// why, and nobody sees it alive afterwards.
+    #[test]
+    fn the_end_is_seen_once_with_its_reason_and_for_good() {
+        for round in 0..300 {
+            let hold = hold(at(100));
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        let renewed = Validity { until: at(200) };
+                        let counted = hold.confirm(renewed, at(99 + round % 3));
+                        assert!(counted || hold.valid_until().is_none());
+                    });
+                    scope.spawn(|| {
+                        let over = hold.remaining(at(150)).is_zero();
+                        if over {
+                            assert_eq!(hold.valid_until(), None);
+                            assert_eq!(hold.loss(), Some(Loss::Expired));
+                        }
+                    });
+                }
+            });
+            if let Some(until) = hold.valid_until() {
+                assert_eq!(until, at(200));
+                assert_eq!(hold.give_up(at(150)), GivenUp::Now);
+                assert_eq!(hold.give_up(at(150)), GivenUp::Before);
+                assert!(!hold.confirm(Validity { until: at(300) }, at(150)));
+            } else {
+                assert_eq!(hold.give_up(at(150)), GivenUp::TooLate(Loss::Expired));
+            }
+        }
+    }
+
+    #[test]
+    fn a_renewal_never_shortens() {
+        let hold = hold(at(100));
+        assert!(hold.confirm(Validity { until: at(50) }, at(10)));
+        assert_eq!(hold.valid_until(), Some(at(100)));
+    }
+
+    #[test]
+    fn jeopardy_passes_with_the_next_confirmation() {
+        let hold = hold(at(100));
+        hold.endanger();
+        let valid_until = at(100);
+        assert_eq!(
+            *hold.standing().borrow(),
+            Standing::Jeopardy { valid_until }
+        );
+        assert!(hold.confirm(Validity { until: valid_until }, at(10)));
+        assert_eq!(*hold.standing().borrow(), Standing::Held { valid_until });
+    }
+
+    #[tokio::test]
+    async fn what_has_ended_departs_no_more_and_what_has_departed_is_waited_for() {
+        let hold = hold(at(100));
+        let flight = hold.depart().unwrap();
+        hold.give_up(at(10));
+        let mut landed = Box::pin(hold.landed());
+        assert!(futures_util::poll!(landed.as_mut()).is_pending());
+        drop(flight);
+        landed.await;
+        assert!(hold.depart().is_none());
+        hold.landed().await;
     }
 }

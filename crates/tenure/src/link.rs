@@ -29,6 +29,9 @@ pub(crate) struct Answer {
 /// How long one call may take before its outcome counts as unknown.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long looking at the whole store, or beginning to listen to it, may take.
+const LOOK_LIMIT: Duration = Duration::from_secs(20);
+
 impl Link {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -88,6 +91,12 @@ impl Link {
             self.remember((sent, answer.now));
         }
         answers
+    }
+
+    /// Runs something slower than a request, which must end all the same.
+    pub(crate) async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        let answer = bounded(&*self.clock, LOOK_LIMIT, work).await;
+        answer.ok_or_else(|| no_answer(LOOK_LIMIT))
     }
 
     /// The latest that the store's clock can show when a request sent now is carried out within the

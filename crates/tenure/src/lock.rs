@@ -77,9 +77,14 @@ impl Lock {
         self
     }
 
-    /// How long [`acquire`](Self::acquire) waits at most, also when the store hangs.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Wait::For(wait);
+    /// How long [`acquire`](Self::acquire) waits at most, also when the store hangs. Zero: not for
+    /// others, and for the store's answer as long as [`try_acquire`](Self::try_acquire) would.
+    pub fn wait(self, wait: Duration) -> Self {
+        self.waiting(Wait::For(wait))
+    }
+
+    pub(crate) fn waiting(mut self, wait: Wait) -> Self {
+        self.wait = wait;
         self
     }
 
@@ -204,7 +209,7 @@ impl Lock {
         let guard = self.acquire().await?;
         let outcome = tokio::select! {
             biased;
-            loss = guard.lost() => Err(loss.error(guard.name())),
+            error = guard.over() => Err(error),
             value = work(&guard) => Ok(value),
         };
         match outcome {

@@ -1,13 +1,17 @@
 //! [`Errand`]: a release or cancellation that nobody waits for, tried until it is done or no longer
-//! matters.
+//! matters, and [`Errands`]: all of them, which travel together.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tenure_core::{
     Action, BoxFuture, Cancel, LockName, Moment, OwnerId, Release, Request, Retry, Ttl,
 };
 
+use super::BATCH;
 use crate::hold::Hold;
 use crate::link::{CALL_LIMIT, Link};
 use crate::random;
@@ -42,26 +46,104 @@ impl Errand {
             matters_for: ttl.duration() + crate::acquire::ALIVE_FOR,
         }
     }
+}
 
-    pub(super) fn run(self, link: Arc<Link>) -> BoxFuture<'static, ()> {
-        let end = link.now().plus(self.matters_for);
-        Box::pin(async move { while !self.done(&link, end).await {} })
-    }
+/// Calls under way at once; what comes meanwhile joins the next one.
+const CALLS: usize = 4;
+/// How long to wait before an errand that failed is tried again.
+const PAUSE: Duration = Duration::from_millis(250);
 
-    async fn done(&self, link: &Link, end: Moment) -> bool {
-        let batch = std::slice::from_ref(&self.request);
-        let answers = link.ask_all(batch, CALL_LIMIT).await;
-        let again = |answer: &Result<_, tenure_core::Error>| {
-            answer
-                .as_ref()
-                .is_err_and(|error| error.retry() == Retry::Later)
-        };
-        if !answers.iter().any(again) || link.now() >= end {
-            return true;
+/// The errands of a client. However many there are, and however long the store is down, few calls
+/// are under way at once.
+pub(super) struct Errands {
+    link: Arc<Link>,
+    ready: VecDeque<Open>,
+    calls: FuturesUnordered<BoxFuture<'static, Vec<Open>>>,
+    /// Those that failed, until they are tried again.
+    pauses: FuturesUnordered<BoxFuture<'static, Vec<Open>>>,
+}
+
+/// An errand that is not done, and until when it matters.
+struct Open {
+    request: Request,
+    until: Moment,
+}
+
+impl Errands {
+    pub(super) fn new(link: Arc<Link>) -> Self {
+        Self {
+            link,
+            ready: VecDeque::new(),
+            calls: FuturesUnordered::new(),
+            pauses: FuturesUnordered::new(),
         }
-        link.clock()
-            .sleep(random::jittered(Duration::from_millis(250)))
-            .await;
-        false
     }
+
+    pub(super) fn add(&mut self, errand: Errand) {
+        self.ready.push_back(Open {
+            request: errand.request,
+            until: self.link.now().plus(errand.matters_for),
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.calls.is_empty() && self.pauses.is_empty()
+    }
+
+    /// Sends off what waits, as far as calls are free.
+    pub(super) fn send(&mut self) {
+        while self.calls.len() < CALLS && !self.ready.is_empty() {
+            let count = self.ready.len().min(BATCH);
+            let batch = self.ready.drain(..count).collect();
+            self.calls.push(Box::pin(call(self.link.clone(), batch)));
+        }
+    }
+
+    /// Goes on; returns when there may be something to [`send`](Self::send). Never returns while
+    /// nothing is under way.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(super) async fn progress(&mut self) {
+        tokio::select! {
+            Some(failed) = self.calls.next() => {
+                if !failed.is_empty() {
+                    let pause = self.link.clock().sleep(random::jittered(PAUSE));
+                    self.pauses.push(Box::pin(async move {
+                        pause.await;
+                        failed
+                    }));
+                }
+            }
+            Some(rested) = self.pauses.next() => self.ready.extend(rested),
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Goes on until all are done.
+    pub(super) async fn finish(mut self) {
+        self.send();
+        while !self.is_empty() {
+            self.progress().await;
+            self.send();
+        }
+    }
+}
+
+/// One call; answers what has to be tried again.
+async fn call(link: Arc<Link>, batch: Vec<Open>) -> Vec<Open> {
+    let requests: Vec<Request> = batch.iter().map(|open| open.request.clone()).collect();
+    let answers = link.ask_all(&requests, CALL_LIMIT).await;
+    let now = link.now();
+    batch
+        .into_iter()
+        .zip(answers)
+        .filter(|(open, answer)| {
+            let failed = answer
+                .as_ref()
+                .is_err_and(|error| error.retry() == Retry::Later);
+            failed && now < open.until
+        })
+        .map(|(open, _)| open)
+        .collect()
 }

@@ -16,11 +16,12 @@ use tenure_core::{Action, BoxFuture, Error, ErrorKind, Moment, Outcome, Renew, R
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::bounded;
-use crate::hold::{Hold, Renewing};
+use crate::hold::{Flight, Hold, Renewing};
 use crate::link::{Answer, CALL_LIMIT, Link};
 use crate::standing::Loss;
 
 pub(crate) use errand::Errand;
+use errand::Errands;
 use schedule::{Due, Schedule};
 
 /// How to reach the keeper. When the last one is dropped, the keeper finishes its errands and ends.
@@ -36,10 +37,14 @@ enum Order {
     Settle(oneshot::Sender<()>),
 }
 
+/// Earlier than every reading of a clock.
+const AT_ONCE: Moment = Moment::from_nanos(0);
 /// Holds renewed in one call: more would keep the store's other clients waiting.
 const BATCH: usize = 100;
 /// Renewal calls under way at once: a swallowed reply must not hold up the rest.
 const CALLS: usize = 4;
+/// Orders taken at once.
+const ORDERS: usize = 1000;
 /// How long a closed client goes on trying to give back what it held.
 const LAST_ERRANDS: Duration = Duration::from_secs(5);
 
@@ -51,12 +56,13 @@ impl Keeper {
         Self { orders }
     }
 
-    /// Watches over `hold`, which was confirmed by a request sent at `confirmed`, or by a push if
-    /// that is `None`: then it lasts only for its claim window and is renewed at once.
+    /// Watches over `hold`, which was confirmed in full by a request sent at `confirmed`. `None` if
+    /// it lasts for a part of its ttl only (it was pushed, or the answer to a repeated question):
+    /// then it is renewed at once, also if it is not to be renewed later on.
     pub(crate) fn keep(&self, hold: Arc<Hold>, confirmed: Option<Moment>) -> Result<(), Error> {
         let first = match confirmed {
             Some(sent) => sent.plus(schedule::interval(hold.ttl())),
-            None => Moment::from_nanos(0),
+            None => AT_ONCE,
         };
         self.orders
             .send(Order::Keep { hold, first })
@@ -92,61 +98,71 @@ struct Work {
     link: Arc<Link>,
     schedule: Schedule,
     renewals: FuturesUnordered<BoxFuture<'static, Renewed>>,
-    errands: FuturesUnordered<BoxFuture<'static, ()>>,
+    errands: Errands,
     /// Who wants to know when there are no errands left.
     settling: Vec<oneshot::Sender<()>>,
 }
 
 /// The end of one renewal call.
 struct Renewed {
-    holds: Vec<Arc<Hold>>,
+    flights: Vec<Flight>,
     answers: Vec<Result<Answer, Error>>,
 }
 
 impl Work {
     fn new(link: Arc<Link>) -> Self {
         Self {
+            errands: Errands::new(link.clone()),
             link,
             schedule: Schedule::default(),
             renewals: FuturesUnordered::new(),
-            errands: FuturesUnordered::new(),
             settling: Vec::new(),
         }
     }
 
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        let mut received = Vec::new();
         loop {
             let wake = self.schedule.next().filter(|_| self.renewals.len() < CALLS);
             let clock = self.link.clock().clone();
             tokio::select! {
-                order = orders.recv() => match order {
-                    Some(Order::Keep { hold, first }) => self.take_on(hold, first),
-                    Some(Order::Run(errand)) => self.errands.push(errand.run(self.link.clone())),
-                    Some(Order::Settle(done)) => self.settling.push(done),
-                    None => break,
-                },
+                // All that are there, so that what was dropped together travels together.
+                count = orders.recv_many(&mut received, ORDERS) => {
+                    if count == 0 {
+                        break;
+                    }
+                    received.drain(..).for_each(|order| self.obey(order));
+                }
                 Some(renewed) = self.renewals.next() => self.settle(renewed),
-                Some(()) = self.errands.next() => {}
+                () = self.errands.progress() => {}
                 () = wait(&*clock, wake) => {}
             }
             self.renew_due();
+            self.errands.send();
             if self.errands.is_empty() {
-                // Whoever stopped waiting need not be told.
                 for done in self.settling.drain(..) {
+                    // Whoever stopped waiting need not be told.
                     let _ = done.send(());
                 }
             }
         }
         // Nobody holds anything any more; what is left are errands.
-        let errands = std::mem::take(&mut self.errands).collect::<()>();
-        bounded(&**self.link.clock(), LAST_ERRANDS, errands).await;
+        bounded(&**self.link.clock(), LAST_ERRANDS, self.errands.finish()).await;
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Keep { hold, first } => self.take_on(hold, first),
+            Order::Run(errand) => self.errands.add(*errand),
+            Order::Settle(done) => self.settling.push(done),
+        }
     }
 
     fn take_on(&mut self, hold: Arc<Hold>, first: Moment) {
         if let Some(end) = hold.valid_until() {
             self.schedule.add(end, Due::End, hold.clone());
         }
-        if hold.renewing == Renewing::Yes {
+        if hold.renewing == Renewing::Yes || first == AT_ONCE {
             self.schedule.add(first, Due::Renewal, hold);
         }
     }
@@ -157,9 +173,8 @@ impl Work {
         while self.renewals.len() < CALLS {
             let mut batch = Vec::new();
             while batch.len() < BATCH {
-                match self.schedule.pop_due(now) {
-                    Some((Due::Renewal, hold)) if hold.valid_until().is_some() => batch.push(hold),
-                    Some((Due::Renewal, _)) => {}
+                match self.schedule.pop_due(now, !batch.is_empty()) {
+                    Some((Due::Renewal | Due::Retry, hold)) => batch.extend(hold.depart()),
                     Some((Due::End, hold)) => self.look_at_end(hold, now),
                     None => break,
                 }
@@ -177,8 +192,7 @@ impl Work {
         if hold.remaining(now).is_zero() {
             if hold.loss() == Some(Loss::HeldTooLong) {
                 // The store still counts it as held: give it back.
-                self.errands
-                    .push(Errand::release(&hold).run(self.link.clone()));
+                self.errands.add(Errand::release(&hold));
             }
         } else if let Some(end) = hold.valid_until() {
             self.schedule.add(end, Due::End, hold);
@@ -187,7 +201,8 @@ impl Work {
 
     fn settle(&mut self, renewed: Renewed) {
         let now = self.link.now();
-        for (hold, answer) in renewed.holds.into_iter().zip(renewed.answers) {
+        for (flight, answer) in renewed.flights.into_iter().zip(renewed.answers) {
+            let hold = flight.hold.clone();
             match answer {
                 Ok(answer) => self.confirmed(hold, answer, now),
                 Err(_) => self.try_again(hold, now),
@@ -199,19 +214,25 @@ impl Work {
         match answer.outcome {
             Outcome::Renewed { expiry } => {
                 let validity = Validity::of_reply(answer.sent, answer.now, expiry);
-                if hold.confirm(validity, now) {
+                if !hold.confirm(validity, now) {
+                    self.renewed_too_late(&hold);
+                } else if hold.renewing == Renewing::Yes {
                     let next = answer.sent.plus(schedule::interval(hold.ttl()));
                     self.schedule.add(next, Due::Renewal, hold);
-                } else {
-                    // It ended here before it was renewed there. Lost is final, so give it back.
-                    self.errands
-                        .push(Errand::release(&hold).run(self.link.clone()));
                 }
             }
             Outcome::NotHeld { forced } => {
                 hold.lose(Loss::not_held(forced));
             }
             _ => self.try_again(hold, now),
+        }
+    }
+
+    /// It ended here before the store confirmed. Lost is final, so a lost one is given back; one that
+    /// was given up is not ours any more: it may have been handed on.
+    fn renewed_too_late(&mut self, hold: &Hold) {
+        if let Some(Loss::Expired | Loss::HeldTooLong) = hold.loss() {
+            self.errands.add(Errand::release(hold));
         }
     }
 
@@ -225,20 +246,17 @@ impl Work {
             hold.endanger();
         }
         self.schedule
-            .add(now.plus(schedule::retry(remaining)), Due::Renewal, hold);
+            .add(now.plus(schedule::retry(remaining)), Due::Retry, hold);
     }
 }
 
-async fn renew(link: Arc<Link>, holds: Vec<Arc<Hold>>) -> Renewed {
-    let batch: Vec<Request> = holds.iter().map(|hold| renewal(hold)).collect();
-    let shortest = holds
-        .iter()
-        .map(|hold| hold.ttl().duration())
-        .min()
-        .unwrap_or(CALL_LIMIT);
+async fn renew(link: Arc<Link>, flights: Vec<Flight>) -> Renewed {
+    let batch: Vec<Request> = flights.iter().map(|flight| renewal(&flight.hold)).collect();
+    let ttls = flights.iter().map(|flight| flight.hold.ttl().duration());
+    let shortest = ttls.min().unwrap_or(CALL_LIMIT);
     let limit = CALL_LIMIT.min(shortest / 6);
     let answers = link.ask_all(&batch, limit).await;
-    Renewed { holds, answers }
+    Renewed { flights, answers }
 }
 
 fn renewal(hold: &Hold) -> Request {

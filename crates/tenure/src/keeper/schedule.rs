@@ -9,6 +9,7 @@ use tenure_core::{Moment, Ttl};
 
 use crate::hold::Hold;
 use crate::random;
+use crate::standing::Loss;
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,13 +18,20 @@ pub(super) enum Due {
     End,
     /// It is time to renew.
     Renewal,
+    /// It is time to try again what has failed.
+    Retry,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     heap: BinaryHeap<Reverse<Entry>>,
     added: u64,
+    /// How many entries were left when holds that have ended were last cleared out.
+    needed: usize,
 }
+
+/// Entries that may be there before clearing out is worth the trouble.
+const ROOM: usize = 64;
 
 #[derive(Debug)]
 struct Entry {
@@ -47,6 +55,12 @@ pub(super) fn retry(remaining: Duration) -> Duration {
 
 impl Schedule {
     pub(super) fn add(&mut self, at: Moment, due: Due, hold: Arc<Hold>) {
+        // Many short holds with a long ttl would otherwise pile up until it has passed. Twice the
+        // need is kept, so that clearing out costs next to nothing per hold.
+        if self.heap.len() > 2 * self.needed + ROOM {
+            self.heap.retain(|Reverse(entry)| entry.matters());
+            self.needed = self.heap.len();
+        }
         self.added += 1;
         self.heap.push(Reverse(Entry {
             at,
@@ -61,13 +75,14 @@ impl Schedule {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// Takes what is due at `now`. A renewal that is nearly due goes along with one that is: the
-    /// more of them travel together, the fewer calls.
-    pub(super) fn pop_due(&mut self, now: Moment) -> Option<(Due, Arc<Hold>)> {
+    /// Takes what is due at `now`. If something is renewed anyway, a renewal that is nearly due goes
+    /// `along`: the more of them travel together, the fewer calls. Not so one that has just failed,
+    /// or a store in trouble would be asked without a pause.
+    pub(super) fn pop_due(&mut self, now: Moment, along: bool) -> Option<(Due, Arc<Hold>)> {
         let Reverse(entry) = self.heap.peek()?;
         let early = match entry.due {
-            Due::End => Duration::ZERO,
-            Due::Renewal => entry.hold.ttl().duration() / 15,
+            Due::Renewal if along => entry.hold.ttl().duration() / 15,
+            _ => Duration::ZERO,
         };
         if entry.at > now.plus(early) {
             return None;
@@ -79,6 +94,11 @@ impl Schedule {
 }
 
 impl Entry {
+    /// Whether anything is left to do: a hold that was held too long must still be given back.
+    fn matters(&self) -> bool {
+        self.hold.valid_until().is_some() || self.hold.loss() == Some(Loss::HeldTooLong)
+    }
+
     fn key(&self) -> (Moment, u64) {
         (self.at, self.number)
     }
@@ -101,5 +121,76 @@ impl PartialOrd for Entry {
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Fence, LockName, Mode, OwnerId, Validity};
+
+    use super::*;
+    use crate::hold::{NewHold, Renewing};
+
+    const NOW: Moment = Moment::from_nanos(1_000_000_000);
+
+    fn hold(ttl: Ttl) -> Arc<Hold> {
+        Arc::new(Hold::new(NewHold {
+            name: LockName::new("x").unwrap(),
+            owner: OwnerId::from_bytes([7; 16]),
+            fence: Fence::from_u64(1),
+            mode: Mode::Exclusive,
+            ttl,
+            validity: Validity {
+                until: NOW.plus(ttl.duration()),
+            },
+            renewing: Renewing::Yes,
+            limit: None,
+        }))
+    }
+
+    #[test]
+    fn many_short_holds_of_a_long_ttl_do_not_pile_up() {
+        let mut schedule = Schedule::default();
+        let living: Vec<_> = (0..100).map(|_| hold(Ttl::MAX)).collect();
+        for hold in &living {
+            schedule.add(NOW, Due::Renewal, hold.clone());
+        }
+        for _ in 0..100_000 {
+            let hold = hold(Ttl::MAX);
+            schedule.add(NOW.plus(Ttl::MAX.duration()), Due::End, hold.clone());
+            schedule.add(
+                NOW.plus(Ttl::MAX.duration() / 3),
+                Due::Renewal,
+                hold.clone(),
+            );
+            hold.give_up(NOW);
+        }
+        assert!(schedule.heap.len() < 1_000, "{}", schedule.heap.len());
+        let kept = living.iter().all(|hold| Arc::strong_count(hold) == 2);
+        assert!(kept, "none that lives was cleared out");
+    }
+
+    #[test]
+    fn only_what_has_not_failed_goes_along_early() {
+        let mut schedule = Schedule::default();
+        let soon = NOW.plus(Duration::from_secs(1));
+        for due in [Due::Renewal, Due::Retry, Due::End] {
+            schedule.add(soon, due, hold(Ttl::DEFAULT));
+            assert!(schedule.pop_due(NOW, false).is_none());
+            let along = schedule.pop_due(NOW, true).is_some();
+            assert_eq!(along, due == Due::Renewal, "{due:?}");
+            assert_eq!(schedule.pop_due(soon, false).is_some(), !along);
+        }
+    }
+
+    #[test]
+    fn retries_leave_room_for_several_before_the_end() {
+        let mut remaining = Duration::from_secs(20);
+        let mut tries = 0;
+        while remaining > Duration::from_millis(20) {
+            remaining = remaining.saturating_sub(retry(remaining));
+            tries += 1;
+        }
+        assert!((20..200).contains(&tries), "{tries}");
     }
 }

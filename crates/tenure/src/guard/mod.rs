@@ -1,21 +1,24 @@
-//! [`Guard`]: a held lock.
+//! [`Guard`]: a held lock. Its duty to give the lock back is in `duty.rs`.
+
+mod duty;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Convert, Error, ErrorKind, Fence, Lease, LockName, Mode, Moment, Outcome, Release,
-    Renew, Retry, Ttl, Validity,
+    Action, Convert, Error, ErrorKind, Fence, Kind, Lease, LockName, Mode, Moment, Outcome, Renew,
+    Ttl, Validity,
 };
 use tokio::sync::watch;
 
 use crate::client::Client;
 use crate::hold::Hold;
-use crate::keeper::Errand;
 use crate::link::out_of_place;
-use crate::random;
 use crate::standing::{Loss, Standing};
+
+pub(crate) use duty::Shared;
+use duty::released;
 
 /// A held lock, renewed in the background until it is released, dropped or lost.
 ///
@@ -33,24 +36,11 @@ pub struct Guard {
     shared: Arc<Shared>,
 }
 
-/// One hold and the duty to give it back.
-pub(crate) struct Shared {
-    pub(crate) hold: Arc<Hold>,
-    client: Arc<Client>,
-    /// The store need not be told any more.
-    given_back: bool,
-}
-
 impl Guard {
     pub(crate) fn new(client: &Arc<Client>, hold: Arc<Hold>) -> Self {
         client.holds.add(&hold);
-        let shared = Shared {
-            hold,
-            client: client.clone(),
-            given_back: false,
-        };
         Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(Shared::new(client, hold)),
         }
     }
 
@@ -117,7 +107,8 @@ impl Guard {
         Err(loss.map_or_else(|| self.released(), |loss| loss.error(self.name())))
     }
 
-    /// Waits until the hold is lost, and says why. Never returns if it is released instead.
+    /// Waits until the hold is lost, and says why. Never returns if this program gave it back
+    /// instead ([`Tenure::release_all`](crate::Tenure::release_all)).
     ///
     /// Needs neither network nor keeper: it has its own timer on a clock that counts suspend.
     ///
@@ -130,7 +121,8 @@ impl Guard {
                 return loss.clone();
             }
             let Some(until) = self.hold().valid_until() else {
-                std::future::pending::<()>().await;
+                // Over, but why is only being written down; or released, and no change comes.
+                let _ = standing.changed().await;
                 continue;
             };
             tokio::select! {
@@ -162,45 +154,38 @@ impl Guard {
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = Ttl::new(ttl)?;
         self.ensure()?;
-        self.renew(ttl, false).await?;
+        self.renew(ttl).await?;
         self.hold().set_ttl(ttl);
         Ok(())
     }
 
     /// Turns an exclusive hold into a shared one: same fence, and readers who wait next get in.
+    /// From the first poll on, it counts as shared.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] if the hold is over; [`ErrorKind::Conflict`] for permits;
-    /// [`ErrorKind::Unavailable`] if the store cannot be asked (repeat it).
+    /// [`ErrorKind::Lost`] if the hold is over; [`ErrorKind::Conflict`] for permits, and while other
+    /// guards of the same owner rely on the hold; [`ErrorKind::Unavailable`] if the store cannot be
+    /// asked (repeat it).
     ///
     /// # Cancel safety
     /// Cancel safe: the mode may or may not have changed at the store, and a repetition is harmless.
     pub async fn downgrade(&self) -> Result<(), Error> {
         self.ensure()?;
         let hold = self.hold();
+        self.share()?;
         let convert = Convert {
             owner: hold.owner,
             fence: hold.fence,
         };
-        let answer = self
-            .shared
-            .client
-            .link
+        let link = &self.shared.client.link;
+        match link
             .ask(&hold.name, Action::Convert(convert))
-            .await?;
-        match answer.outcome {
-            Outcome::Converted { .. } => {
-                hold.set_mode(Mode::Shared);
-                Ok(())
-            }
+            .await?
+            .outcome
+        {
+            Outcome::Converted { .. } => Ok(()),
             Outcome::NotHeld { forced } => Err(self.lose(Loss::not_held(forced))),
-            Outcome::Conflict { in_force } => Err(Error::new(
-                ErrorKind::Conflict,
-                format!(
-                    "only a write lock can be downgraded, and {:?} is {in_force}",
-                    hold.name
-                ),
-            )),
+            Outcome::Conflict { in_force } => Err(self.not_a_writer(in_force)),
             other => Err(out_of_place("convert", &other)),
         }
     }
@@ -208,7 +193,7 @@ impl Guard {
     /// Gives the lock back, and tells whether that is what happened.
     ///
     /// From the first poll on, the hold counts as over. If it was re-entered, only the last guard
-    /// gives it back.
+    /// gives it back. After [`Tenure::release_all`](crate::Tenure::release_all) it is fine, too.
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] if it was over before: others may have held the lock meanwhile.
@@ -217,49 +202,106 @@ impl Guard {
     /// # Cancel safety
     /// Dropping the future goes on releasing in the background.
     pub async fn release(self) -> Result<(), Error> {
+        let hold = self.shared.hold.clone();
+        let now = self.shared.client.link.now();
         match Arc::into_inner(self.shared) {
             Some(shared) => shared.release().await,
-            None => Ok(()),
+            None if !hold.remaining(now).is_zero() => Ok(()),
+            None => hold
+                .loss()
+                .map_or(Ok(()), |loss| Err(loss.error(&hold.name))),
         }
     }
 
-    /// Leaves the lease in the store for exactly another `rest` and forgets about it: nobody renews
-    /// or releases it, and it outlives this process.
+    /// Leaves the lease in the store for exactly another `rest` (at least 100 ms) and forgets about
+    /// it: nobody renews or releases it, and it outlives this process.
     ///
     /// # Errors
-    /// As [`extend`](Self::extend); then the hold is released in the background.
+    /// [`ErrorKind::Lost`] if the hold is over; [`ErrorKind::Conflict`] while other guards of the
+    /// same owner rely on it; [`ErrorKind::Unavailable`] if the store could not be told before the
+    /// lease ended by itself. After an error this guard is as if dropped.
     ///
     /// # Cancel safety
     /// Dropping the future releases in the background.
     pub async fn leave_for(self, rest: Duration) -> Result<Lease, Error> {
         let ttl = Ttl::new(rest.max(Ttl::MIN.duration()))?;
         self.ensure()?;
-        self.renew(ttl, true).await?;
-        Ok(self.into_lease())
+        let (name, lease) = (self.name().clone(), self.lease());
+        match Arc::into_inner(self.shared) {
+            Some(shared) => shared.leave(ttl).await.map(|()| lease),
+            None => Err(Error::new(
+                ErrorKind::Conflict,
+                format!("other guards of this owner rely on {name:?}: release them first"),
+            )),
+        }
     }
 
     /// Forgets the hold without releasing it: from now on nobody renews it, and whoever has the
-    /// returned lease can.
+    /// returned lease can. If it was re-entered, it is renewed until the last of its guards is gone,
+    /// and not released then either.
     #[must_use = "without the lease nobody can release the lock before its ttl has passed"]
     pub fn into_lease(self) -> Lease {
         let lease = self.lease();
         let now = self.shared.client.link.now();
-        if let Some(mut shared) = Arc::into_inner(self.shared) {
+        self.shared.hand_on();
+        if let Some(shared) = Arc::into_inner(self.shared) {
             // Ends it here (the keeper lets go of it); the store is not told.
-            let _ = shared.hold.give_up(now);
-            shared.given_back = true;
+            shared.hold.give_up(now);
         }
         lease
     }
 
-    async fn renew(&self, ttl: Ttl, detach: bool) -> Result<(), Error> {
+    /// Waits until the hold is over, whatever the reason.
+    pub(crate) async fn over(&self) -> Error {
+        let mut standing = self.hold().standing();
+        let released = standing.wait_for(|standing| *standing == Standing::Released);
+        tokio::select! {
+            loss = self.lost() => loss.error(self.name()),
+            // The sender is part of the hold, which we have: the channel cannot close.
+            _ = released => self.released(),
+        }
+    }
+
+    /// Counts as shared from here on, unless somebody relies on its being exclusive.
+    fn share(&self) -> Result<(), Error> {
+        let hold = self.hold();
+        let mode = hold.mode();
+        if let Mode::Permits(_) = mode {
+            return Err(self.not_a_writer(mode.kind()));
+        }
+        // First the mode, then the look: whoever enters again does it the other way round.
+        hold.set_mode(Mode::Shared);
+        if mode == Mode::Exclusive && Arc::strong_count(&self.shared) > 1 {
+            hold.set_mode(mode);
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "other guards of this owner rely on writing {:?}: release them first",
+                    hold.name
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn not_a_writer(&self, in_force: Kind) -> Error {
+        Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "only a write lock can be downgraded, and {:?} is {in_force}",
+                self.name()
+            ),
+        )
+    }
+
+    async fn renew(&self, ttl: Ttl) -> Result<(), Error> {
         let hold = self.hold();
         let link = &self.shared.client.link;
         let renew = Renew {
             owner: hold.owner,
             fence: hold.fence,
             ttl,
-            detach,
+            detach: false,
         };
         let answer = link.ask(&hold.name, Action::Renew(renew)).await?;
         match answer.outcome {
@@ -280,67 +322,11 @@ impl Guard {
     }
 
     fn released(&self) -> Error {
-        let name = self.name();
-        Error::new(
-            ErrorKind::Lost,
-            format!("the lock {name:?} was released (release_all)"),
-        )
+        released(self.hold())
     }
 
     fn hold(&self) -> &Hold {
         &self.shared.hold
-    }
-}
-
-impl Shared {
-    async fn release(mut self) -> Result<(), Error> {
-        let link = self.client.link.clone();
-        let hold = self.hold.clone();
-        let end = hold.valid_until();
-        if let Err(loss) = hold.give_up(link.now()) {
-            // What may be left at the store is cleaned up in the background.
-            return Err(loss.error(&hold.name));
-        }
-        let mut unsure = false;
-        loop {
-            let release = Release {
-                owner: hold.owner,
-                fence: hold.fence,
-            };
-            let error = match link.ask(&hold.name, Action::Release(release)).await {
-                Ok(answer) => {
-                    self.given_back = true;
-                    return match answer.outcome {
-                        Outcome::Released => Ok(()),
-                        // An earlier try, whose reply we missed, has done it.
-                        Outcome::NotHeld { forced: None } if unsure => Ok(()),
-                        Outcome::NotHeld { forced } => {
-                            Err(Loss::not_held(forced).error(&hold.name))
-                        }
-                        other => Err(out_of_place("release", &other)),
-                    };
-                }
-                Err(error) => error,
-            };
-            unsure = true;
-            let worth_a_try = end.is_some_and(|end| link.now() < end);
-            if error.retry() == Retry::Never || !worth_a_try {
-                return Err(error.with("note", "the lease ends by itself after its ttl"));
-            }
-            link.clock()
-                .sleep(random::jittered(Duration::from_millis(100)))
-                .await;
-        }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.client.holds.remove(self.hold.owner);
-        if !self.given_back {
-            let _ = self.hold.give_up(self.client.link.now());
-            self.client.keeper.run(Errand::release(&self.hold));
-        }
     }
 }
 
