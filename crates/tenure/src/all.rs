@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use futures_util::future::select_all;
+use futures_util::future::{join_all, select_all};
 use tenure_core::{Error, ErrorKind, LockName};
 
+use crate::acquire::Wait;
 use crate::client::Tenure;
 use crate::guard::Guard;
+use crate::lock::Lock;
 use crate::standing::Loss;
 
 /// Several mutexes that are described but not yet held.
@@ -66,22 +68,37 @@ impl All {
                 "name at least one lock",
             ));
         }
-        let clock = self.tenure.clock().clone();
-        let deadline = self.wait.map(|wait| clock.now().plus(wait));
-        let mut guards = Vec::with_capacity(self.names.len());
+        // A bad name is found before the first lock is taken, not after a long wait.
         for name in &self.names {
-            let mut lock = self.tenure.lock(name);
-            if let Some(ttl) = self.ttl {
-                lock = lock.ttl(ttl);
-            }
-            if let Some(deadline) = deadline {
-                lock = lock.wait(deadline.since(clock.now()));
-            }
-            guards.push(lock.acquire().await?);
+            LockName::new(name)?;
         }
-        let all = AllGuard { guards };
+        let clock = self.tenure.clock().clone();
+        let started = clock.now();
+        let mut all = AllGuard {
+            guards: Vec::with_capacity(self.names.len()),
+        };
+        for name in &self.names {
+            let passed = clock.now().since(started);
+            let guard = tokio::select! {
+                biased;
+                guard = self.lock(name, passed).acquire() => guard?,
+                (lost, loss) = all.lost() => return Err(loss.error(lost)),
+            };
+            all.guards.push(guard);
+        }
         all.ensure()?;
         Ok(all)
+    }
+
+    fn lock(&self, name: &str, passed: Duration) -> Lock {
+        let mut lock = self.tenure.lock(name);
+        if let Some(ttl) = self.ttl {
+            lock = lock.ttl(ttl);
+        }
+        if let Some(wait) = self.wait {
+            lock = lock.waiting(Wait::For(wait).less(passed));
+        }
+        lock
     }
 }
 
@@ -116,6 +133,10 @@ impl AllGuard {
 
     /// Waits until one of them is lost, and says which and why.
     pub async fn lost(&self) -> (&LockName, Loss) {
+        if self.guards.is_empty() {
+            // While the first is being acquired.
+            return std::future::pending().await;
+        }
         let waits = self.guards.iter().map(|guard| Box::pin(guard.lost()));
         let (loss, index, _) = select_all(waits).await;
         (self.guards[index].name(), loss)
@@ -125,12 +146,11 @@ impl AllGuard {
     ///
     /// # Errors
     /// The first error of [`Guard::release`]; the others are given back all the same.
+    ///
+    /// # Cancel safety
+    /// Dropping the future goes on releasing in the background.
     pub async fn release(self) -> Result<(), Error> {
-        let mut result = Ok(());
-        for guard in self.guards {
-            let released = guard.release().await;
-            result = result.and(released);
-        }
-        result
+        let releases = self.guards.into_iter().map(Guard::release);
+        join_all(releases).await.into_iter().collect()
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tenure_core::{Error, ErrorKind, LockName, Mode};
+use tenure_core::{Action, Contention, Error, ErrorKind, LockName, Mode, Outcome, SHOWN_HOLDERS};
 
-use crate::acquire::{self, Wait, Wanted};
+use crate::acquire::{self, Blocked, Wait, Wanted};
 use crate::client::Client;
 use crate::guard::{Guard, Shared};
+use crate::link::out_of_place;
 use crate::lock::{Attempt, Lock, RwLock};
 
 /// Somebody who may enter its own locks again: same lease, same fence, and the lock is given back
@@ -36,8 +37,13 @@ pub struct Owner {
     entries: Arc<Mutex<HashMap<LockName, Arc<Entry>>>>,
 }
 
-/// What an owner has of one name; the lock makes its tasks enter one after the other.
-type Entry = tokio::sync::Mutex<Weak<Shared>>;
+/// What an owner has of one name.
+#[derive(Default)]
+struct Entry {
+    held: Mutex<Weak<Shared>>,
+    /// Makes its tasks ask the store one after the other.
+    entering: tokio::sync::Mutex<()>,
+}
 
 impl Owner {
     pub(crate) fn new(client: Arc<Client>) -> Self {
@@ -59,19 +65,39 @@ impl Owner {
     }
 
     /// Enters, waiting as `wait` says; `None` tries once.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves neither hold nor queue place behind.
     pub(crate) async fn enter(
         &self,
         wanted: &Wanted,
         wait: Option<Wait>,
     ) -> Result<Attempt, Error> {
         let entry = self.entry(&wanted.name);
-        let mut entered = entry.lock().await;
-        if let Some(shared) = entered.upgrade()
-            && shared.hold.valid_until().is_some()
-        {
+        if let Some(shared) = self.held(&entry) {
             return enter_again(shared, wanted).map(Attempt::Acquired);
         }
-        let hold = match wait {
+        let clock = self.client.link.clock();
+        let started = clock.now();
+        let entering = match wait {
+            Some(Wait::Forever) => entry.entering.lock().await,
+            Some(Wait::For(limit)) if !limit.is_zero() => tokio::select! {
+                biased;
+                entering = entry.entering.lock() => entering,
+                () = clock.sleep_until(started.plus(limit)) => {
+                    return Err(acquire::ran_out(&self.client, &wanted.name, limit));
+                }
+            },
+            _ => match entry.entering.try_lock() {
+                Ok(entering) => entering,
+                // Another task of this owner is at it: trying must not wait for it.
+                Err(_) => return self.look(&wanted.name).await.map(Attempt::Busy),
+            },
+        };
+        if let Some(shared) = self.held(&entry) {
+            return enter_again(shared, wanted).map(Attempt::Acquired);
+        }
+        let hold = match wait.map(|wait| wait.less(clock.now().since(started))) {
             Some(wait) => acquire::wait_for(&self.client, wanted, wait).await?,
             None => match acquire::try_once(&self.client, wanted).await? {
                 Ok(hold) => hold,
@@ -79,19 +105,58 @@ impl Owner {
             },
         };
         let guard = Guard::new(&self.client, hold);
-        *entered = Arc::downgrade(guard.shared());
+        *entry.lock() = Arc::downgrade(guard.shared());
+        drop(entering);
         Ok(Attempt::Acquired(guard))
+    }
+
+    /// What this owner has of a name, if it can still be relied upon.
+    fn held(&self, entry: &Entry) -> Option<Arc<Shared>> {
+        let shared = entry.lock().upgrade()?;
+        let valid = !shared.hold.remaining(self.client.link.now()).is_zero();
+        valid.then_some(shared)
+    }
+
+    /// Who is in the way, without asking to be let in.
+    async fn look(&self, name: &LockName) -> Result<Blocked, Error> {
+        let answer = self.client.link.ask(name, Action::Inspect).await?;
+        let Outcome::State(snapshot) = answer.outcome else {
+            return Err(out_of_place("inspect", &answer.outcome));
+        };
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let contention = Contention {
+            holder_count: count(snapshot.holders.len()),
+            waiter_count: count(snapshot.waiters.len()),
+            next_expiry: snapshot
+                .holders
+                .iter()
+                .filter_map(|holder| holder.expiry)
+                .min(),
+            holders: snapshot.holders.into_iter().take(SHOWN_HOLDERS).collect(),
+        };
+        Ok(Blocked {
+            now: answer.now,
+            ahead: None,
+            contention,
+        })
     }
 
     fn entry(&self, name: &LockName) -> Arc<Entry> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.retain(|_, entry| {
-            Arc::strong_count(entry) > 1
-                || entry
-                    .try_lock()
-                    .is_ok_and(|shared| shared.strong_count() > 0)
-        });
+        if let Some(entry) = entries.get(name) {
+            return entry.clone();
+        }
+        if entries.len() >= 64 && entries.len().is_power_of_two() {
+            entries
+                .retain(|_, entry| Arc::strong_count(entry) > 1 || entry.lock().strong_count() > 0);
+        }
         entries.entry(name.clone()).or_default().clone()
+    }
+}
+
+impl Entry {
+    fn lock(&self) -> MutexGuard<'_, Weak<Shared>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

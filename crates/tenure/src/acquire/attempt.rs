@@ -52,12 +52,13 @@ impl Attempt {
         self.leftovers = Leftovers::None;
     }
 
-    /// Turns a grant into a hold that is kept; `None` if it is worth nothing any more.
+    /// Turns a grant into a hold that is kept; `None` if it is worth nothing any more. It was
+    /// confirmed in full by a request sent at `confirmed`, or has to be renewed at once.
     pub(super) fn hold(
         &mut self,
         fence: Fence,
         validity: Validity,
-        sent: Option<Moment>,
+        confirmed: Option<Moment>,
     ) -> Result<Option<Arc<Hold>>, Error> {
         let now = self.client.link.now();
         if validity.until <= now {
@@ -74,7 +75,7 @@ impl Attempt {
             renewing: wanted.renewing,
             limit: wanted.hold_at_most.map(|limit| now.plus(limit)),
         }));
-        self.client.keeper.keep(hold.clone(), sent)?;
+        self.client.keeper.keep(hold.clone(), confirmed)?;
         self.leftovers = Leftovers::None;
         Ok(Some(hold))
     }

@@ -13,6 +13,7 @@ use tenure_core::{
 use tokio::sync::watch;
 
 use crate::client::Client;
+use crate::gate::{Gate, News};
 use crate::hold::{Hold, NewHold, Renewing};
 use crate::link::{Anchor, out_of_place};
 use crate::mailbox::Letter;
@@ -50,10 +51,25 @@ pub(crate) enum Wait {
     For(Duration),
 }
 
+impl Wait {
+    /// What is left of it after `passed`. A wait that has run out still asks for an instant: only
+    /// one that was zero from the start may take as long as an answer takes.
+    pub(crate) fn less(self, passed: Duration) -> Self {
+        match self {
+            Self::For(limit) if !limit.is_zero() => {
+                Self::For(limit.saturating_sub(passed).max(Duration::from_nanos(1)))
+            }
+            _ => self,
+        }
+    }
+}
+
 /// What one question to the store led to.
 enum Turnout {
     Held(Arc<Hold>),
     Blocked(Blocked),
+    /// The answer came too late to be of use; this is what to say if it goes on like that.
+    TooLate(Error),
 }
 
 /// Asks once and never waits for others.
@@ -65,19 +81,22 @@ pub(crate) async fn try_once(
     wanted: &Wanted,
 ) -> Result<Result<Arc<Hold>, Blocked>, Error> {
     let mut attempt = Attempt::new(client, wanted)?;
+    let mut again = 0;
     loop {
-        match ask(&mut attempt, Waiting::No).await? {
-            Some(Turnout::Held(hold)) => return Ok(Ok(hold)),
-            Some(Turnout::Blocked(blocked)) => {
+        match ask(&mut attempt, Waiting::No).await {
+            Ok(Turnout::Held(hold)) => return Ok(Ok(hold)),
+            Ok(Turnout::Blocked(blocked)) => {
                 attempt.settled();
                 return Ok(Err(blocked));
             }
-            None => {}
+            Ok(Turnout::TooLate(_)) if again < 2 => again += 1,
+            Ok(Turnout::TooLate(error)) | Err(error) => return Err(error),
         }
     }
 }
 
-/// Waits for the lock for as long as `wait` says, whatever the store does meanwhile.
+/// Waits for the lock for as long as `wait` says, whatever the store does meanwhile. A wait of zero
+/// asks once.
 ///
 /// # Cancel safety
 /// Dropping the future leaves neither hold nor queue place behind: [`Attempt`] cancels.
@@ -87,28 +106,40 @@ pub(crate) async fn wait_for(
     wait: Wait,
 ) -> Result<Arc<Hold>, Error> {
     let report = wanted.report.clone().unwrap_or_default();
-    let conversation = converse(client, wanted, &report);
+    let gate = client.gates.gate(&wanted.name);
+    let conversation = converse(client, wanted, &gate, &report);
     match wait {
         Wait::Forever => conversation.await,
+        Wait::For(Duration::ZERO) => match try_once(client, wanted).await? {
+            Ok(hold) => Ok(hold),
+            Err(blocked) => Err(progress::busy(&wanted.name, Duration::ZERO, &blocked)),
+        },
         Wait::For(limit) => {
             let deadline = client.link.now().plus(limit);
             tokio::select! {
                 biased;
                 result = conversation => result,
                 () = client.link.clock().sleep_until(deadline) => {
-                    Err(report.borrow().ran_out(&wanted.name, limit))
+                    Err(report.borrow().ran_out(&wanted.name, limit, gate.news()))
                 }
             }
         }
     }
 }
 
+/// The error for a wait that ran out before we could even stand in line.
+pub(crate) fn ran_out(client: &Client, name: &LockName, limit: Duration) -> Error {
+    let news = client.gates.gate(name).news();
+    WaitReport::default().ran_out(name, limit, news)
+}
+
 async fn converse(
     client: &Arc<Client>,
     wanted: &Wanted,
+    gate: &Arc<Gate>,
     report: &watch::Sender<WaitReport>,
 ) -> Result<Arc<Hold>, Error> {
-    let _turn = client.gates.enter(&wanted.name).await;
+    let turn = gate.enter().await;
     let mut attempt = Attempt::new(client, wanted)?;
     let waiting = Waiting::Queue {
         inbox: client.inbox.clone(),
@@ -117,19 +148,20 @@ async fn converse(
     let mut pause = FIRST_PAUSE;
     loop {
         let blocked = match ask(&mut attempt, waiting.clone()).await {
-            Ok(Some(Turnout::Held(hold))) => return Ok(hold),
-            Ok(Some(Turnout::Blocked(blocked))) => blocked,
-            Ok(None) => continue,
-            Err(error) if error.retry() == Retry::Later => {
+            Ok(Turnout::Held(hold)) => return Ok(hold),
+            Ok(Turnout::Blocked(blocked)) => blocked,
+            Ok(Turnout::TooLate(error)) | Err(error) if error.retry() == Retry::Later => {
+                turn.tell(News::Silent(error.to_string()));
                 report.send_modify(|report| report.store_failed(error, client.link.now()));
                 client.link.clock().sleep(random::jittered(pause)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 continue;
             }
-            Err(error) => return Err(error),
+            Ok(Turnout::TooLate(error)) | Err(error) => return Err(error),
         };
         pause = FIRST_PAUSE;
         let ask_again = ask_again_after(&blocked);
+        turn.tell(News::Blocked(blocked.clone()));
         report.send_modify(|report| report.store_answered(blocked));
         let clock = client.link.clock();
         let letter = tokio::select! {
@@ -144,11 +176,12 @@ async fn converse(
 }
 
 /// When to ask again if nothing is pushed: as a sign of life, at the holder's expiry if we are next,
-/// and often if the holder is not one of ours.
+/// and often if the holder is not one of ours; the less often, the more wait before us.
 fn ask_again_after(blocked: &Blocked) -> Duration {
     let mut after = random::jittered(ALIVE_FOR / 3);
     if blocked.contention.is_foreign() {
-        after = after.min(FOREIGN_POLL);
+        let place = blocked.ahead.unwrap_or(0).saturating_add(1);
+        after = after.min(FOREIGN_POLL.saturating_mul(place));
     }
     if blocked.ahead == Some(0)
         && let Some(expiry) = blocked.contention.next_expiry
@@ -159,8 +192,8 @@ fn ask_again_after(blocked: &Blocked) -> Duration {
     after
 }
 
-/// Asks the store once. `None`: ask again.
-async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Option<Turnout>, Error> {
+/// Asks the store once.
+async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> {
     let link = attempt.client.link.clone();
     let wanted = attempt.wanted.clone();
     let anchor = (!wanted.detached).then(|| attempt.client.inbox.clone());
@@ -179,25 +212,29 @@ async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Option<Turnout>,
     match answer.outcome {
         Outcome::Granted(grant) => {
             let validity = Validity::of_reply(answer.sent, answer.now, grant.expiry);
-            let sent = Some(answer.sent);
-            if let Some(hold) = attempt.hold(grant.fence, validity, sent)? {
-                return Ok(Some(Turnout::Held(hold)));
+            // What was granted a while ago, to a push or a reply that we missed, ends soon.
+            let whole = grant.expiry.since(answer.now) >= wanted.ttl.duration() * 9 / 10;
+            let confirmed = whole.then_some(answer.sent);
+            match attempt.hold(grant.fence, validity, confirmed)? {
+                Some(hold) => Ok(Turnout::Held(hold)),
+                // The reply took so long that the grant is worth nothing any more.
+                None => prolong(attempt, grant.fence).await,
             }
-            // The reply took so long that the grant is worth nothing any more: prolong it first.
-            let hold = prolong(attempt, grant.fence).await?;
-            Ok(hold.map(Turnout::Held))
         }
-        Outcome::Queued { ahead, contention } => Ok(Some(Turnout::Blocked(Blocked {
+        Outcome::Queued { ahead, contention } => Ok(Turnout::Blocked(Blocked {
             now: answer.now,
             ahead: Some(ahead),
             contention,
-        }))),
-        Outcome::Busy(contention) => Ok(Some(Turnout::Blocked(Blocked {
+        })),
+        Outcome::Busy(contention) => Ok(Turnout::Blocked(Blocked {
             now: answer.now,
             ahead: None,
             contention,
-        }))),
-        Outcome::TooLate => Ok(None),
+        })),
+        Outcome::TooLate => Ok(Turnout::TooLate(Error::new(
+            ErrorKind::Unavailable,
+            "requests reach the store too late, or its clock jumps",
+        ))),
         Outcome::Conflict { in_force } => Err(Error::new(
             ErrorKind::Conflict,
             format!(
@@ -222,21 +259,30 @@ fn pushed(attempt: &mut Attempt, letter: Letter) -> Result<Option<Arc<Hold>>, Er
     }
 }
 
-async fn prolong(attempt: &mut Attempt, fence: Fence) -> Result<Option<Arc<Hold>>, Error> {
+async fn prolong(attempt: &mut Attempt, fence: Fence) -> Result<Turnout, Error> {
     let link = attempt.client.link.clone();
+    let ttl = attempt.wanted.ttl;
     let renew = Renew {
         owner: attempt.owner,
         fence,
-        ttl: attempt.wanted.ttl,
+        ttl,
         detach: false,
     };
     let name = attempt.wanted.name.clone();
     let answer = link.ask(&name, Action::Renew(renew)).await?;
-    match answer.outcome {
+    let hold = match answer.outcome {
         Outcome::Renewed { expiry } => {
             let validity = Validity::of_reply(answer.sent, answer.now, expiry);
-            attempt.hold(fence, validity, Some(answer.sent))
+            attempt.hold(fence, validity, Some(answer.sent))?
         }
-        _ => Ok(None),
-    }
+        _ => None,
+    };
+    Ok(hold.map_or_else(|| Turnout::TooLate(too_slow(ttl)), Turnout::Held))
+}
+
+fn too_slow(ttl: Ttl) -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        format!("the store answers too slowly for a ttl of {ttl:?}: choose a longer one"),
+    )
 }

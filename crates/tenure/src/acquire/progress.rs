@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tenure_core::{Contention, Error, ErrorKind, HolderView, LockName, Moment, Timestamp};
 
+use crate::gate::News;
+
 /// Who was in the way when the store was last asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
@@ -60,30 +62,41 @@ impl WaitReport {
         self.silence = Some(Silence { since, error });
     }
 
-    /// The error for a wait of `limit` that ran out: "busy" only if the store said so.
-    pub(super) fn ran_out(&self, name: &LockName, limit: Duration) -> Error {
-        match (&self.silence, &self.blocked) {
-            (None, Some(blocked)) => busy(name, limit, blocked),
-            (Some(silence), _) => Error::new(
+    /// The error for a wait of `limit` that ran out: "busy" only if the store said so, to us or to
+    /// the task of this process that stands in line before us.
+    pub(super) fn ran_out(&self, name: &LockName, limit: Duration, news: Option<News>) -> Error {
+        let (silence, blocked) = match news {
+            Some(News::Blocked(blocked)) => (None, Some(blocked)),
+            Some(News::Silent(why)) => (Some(why), None),
+            None => (None, None),
+        };
+        let silence = match &self.silence {
+            Some(silence) => Some(silence.error.to_string()),
+            None => silence.filter(|_| self.blocked.is_none()),
+        };
+        if let Some(why) = silence {
+            return Error::new(
                 ErrorKind::Unavailable,
                 format!(
                     "gave up waiting for the lock {name:?} after {limit:?} because the store cannot \
-                     be asked: {}",
-                    silence.error
+                     be asked: {why}"
                 ),
-            ),
-            (None, None) => Error::new(
-                ErrorKind::Unavailable,
-                format!(
-                    "gave up waiting for the lock {name:?} after {limit:?} before the store \
-                     answered (others of this process may be waiting for it, too)"
-                ),
-            ),
+            );
         }
+        if let Some(blocked) = self.blocked.as_ref().or(blocked.as_ref()) {
+            return busy(name, limit, blocked);
+        }
+        Error::new(
+            ErrorKind::Unavailable,
+            format!(
+                "gave up waiting for the lock {name:?} after {limit:?} before the store answered"
+            ),
+        )
     }
 }
 
-fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error {
+/// The error of somebody who did not get in.
+pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error {
     let mut error = Error::new(
         ErrorKind::Busy,
         format!("the lock {name:?} is busy; waited {limit:?}"),
