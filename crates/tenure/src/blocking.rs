@@ -93,6 +93,21 @@ impl Tenure {
         })
     }
 
+    /// Waits for anything else that the async face offers.
+    ///
+    /// ```
+    /// let tenure = tenure::blocking::connect("memory:")?;
+    /// let both = tenure.block_on(tenure.client().all(["a", "b"]).acquire())?;
+    /// tenure.block_on(both.release())?;
+    /// # Ok::<(), tenure::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Inside an async task, like everything here.
+    pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.engine.handle.block_on(work)
+    }
+
     /// See [`crate::Tenure::release_all`].
     ///
     /// # Errors

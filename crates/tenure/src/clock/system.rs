@@ -87,6 +87,7 @@ impl Clock for SystemClock {
             running: self.running.clone(),
             moment,
             key: None,
+            fallback: None,
         })
     }
 
@@ -113,8 +114,13 @@ struct Timer {
     sleepers: Mutex<Sleepers>,
 }
 
+/// How often the clock is read when only tokio's timer is left.
+const FALLBACK_NAP: Duration = Duration::from_secs(1);
+
 #[derive(Default)]
 struct Sleepers {
+    /// Nobody rings any more.
+    silent: bool,
     next_key: u64,
     by_deadline: BTreeMap<(Moment, u64), Waker>,
 }
@@ -180,8 +186,9 @@ impl Drop for Running {
     }
 }
 
-/// Waits for the descriptor and wakes whoever is due, until it is aborted.
+/// Waits for the descriptor and wakes whoever is due, until it is aborted or its runtime ends.
 async fn ring(timer: Arc<Timer>) {
+    let _last = LastRing(&timer);
     while let Ok(mut ready) = timer.descriptor.readable().await {
         let mut count = [0; 8];
         // "Would block" clears the readiness, which is all that is wanted here; how often the
@@ -194,11 +201,26 @@ async fn ring(timer: Arc<Timer>) {
     }
 }
 
+/// Wakes everybody when the task ends, so that they find another timer.
+struct LastRing<'a>(&'a Timer);
+
+impl Drop for LastRing<'_> {
+    fn drop(&mut self) {
+        let mut sleepers = self.0.sleepers();
+        sleepers.silent = true;
+        let everybody = std::mem::take(&mut sleepers.by_deadline);
+        drop(sleepers);
+        everybody.into_values().for_each(Waker::wake);
+    }
+}
+
 /// Waits for one moment.
 struct Sleep {
     running: Arc<Running>,
     moment: Moment,
     key: Option<u64>,
+    /// Set when the runtime that rang has ended: the timer of whoever waits has to do.
+    fallback: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 impl Future for Sleep {
@@ -210,6 +232,10 @@ impl Future for Sleep {
         }
         let running = self.running.clone();
         let mut sleepers = running.timer.sleepers();
+        if sleepers.silent {
+            drop(sleepers);
+            return self.poll_fallback(context);
+        }
         let key = *self.key.get_or_insert_with(|| {
             sleepers.next_key += 1;
             sleepers.next_key
@@ -225,6 +251,28 @@ impl Future for Sleep {
             running.timer.arm(&sleepers);
         }
         Poll::Pending
+    }
+}
+
+impl Sleep {
+    /// Never longer than a moment at a time: tokio's timer stands still while the machine sleeps.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "there is no better timer left, and the clock is read at every ring"
+    )]
+    fn poll_fallback(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let left = self.moment.since(SystemClock::read());
+            if left.is_zero() {
+                return Poll::Ready(());
+            }
+            let nap = || Box::pin(tokio::time::sleep(left.min(FALLBACK_NAP)));
+            let sleep = self.fallback.get_or_insert_with(nap);
+            if sleep.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            self.fallback = None;
+        }
     }
 }
 
