@@ -199,7 +199,7 @@ impl Hold {
     }
 
     /// The store says that it is gone.
-    pub(crate) fn lose(&self, loss: Loss) {
+    pub(crate) fn lose(&self, loss: &Loss) {
         while let Some(until) = self.valid_until() {
             if self.end(until, Standing::Lost(loss.clone())) {
                 return;

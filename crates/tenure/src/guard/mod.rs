@@ -184,7 +184,7 @@ impl Guard {
             .outcome
         {
             Outcome::Converted { .. } => Ok(()),
-            Outcome::NotHeld { forced } => Err(self.lose(Loss::not_held(forced))),
+            Outcome::NotHeld { forced } => Err(self.lose(&Loss::not_held(forced))),
             Outcome::Conflict { in_force } => Err(self.not_a_writer(in_force)),
             other => Err(out_of_place("convert", &other)),
         }
@@ -310,12 +310,12 @@ impl Guard {
                 hold.confirm(validity, link.now());
                 self.ensure()
             }
-            Outcome::NotHeld { forced } => Err(self.lose(Loss::not_held(forced))),
+            Outcome::NotHeld { forced } => Err(self.lose(&Loss::not_held(forced))),
             other => Err(out_of_place("renew", &other)),
         }
     }
 
-    fn lose(&self, loss: Loss) -> Error {
+    fn lose(&self, loss: &Loss) -> Error {
         let error = loss.error(self.name());
         self.hold().lose(loss);
         error

@@ -222,7 +222,7 @@ impl Work {
                 }
             }
             Outcome::NotHeld { forced } => {
-                hold.lose(Loss::not_held(forced));
+                hold.lose(&Loss::not_held(forced));
             }
             _ => self.try_again(hold, now),
         }

@@ -10,6 +10,27 @@
     reason = "which helpers are used depends on the features that are on"
 )]
 
+mod client_blocking;
+#[cfg(feature = "test-util")]
+mod client_cancel;
+#[cfg(feature = "test-util")]
+mod client_guard;
+#[cfg(feature = "test-util")]
+mod client_lease;
+mod client_limits;
+#[cfg(feature = "test-util")]
+mod client_outage;
+#[cfg(feature = "test-util")]
+mod client_owner;
+#[cfg(feature = "test-util")]
+mod client_renewal;
+mod client_runtime;
+#[cfg(feature = "test-util")]
+mod client_wait;
+#[cfg(feature = "test-util")]
+mod client_wakeup;
+#[cfg(feature = "test-util")]
+mod client_world;
 mod conformance;
 #[cfg(feature = "redis")]
 mod redis_errors;
