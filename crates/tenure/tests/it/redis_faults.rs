@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure::core::{Action, Outcome};
 use tenure::{ErrorKind, Lease, Mode, Retry, Store};
 
-use crate::redis_store::{peer, store};
+use crate::redis_store::{peer, scripts_run, store};
 use crate::support::peer::{Peer, bid, bid_in, renewal};
 use crate::support::proxy::Proxy;
 use crate::support::redis_server::RedisServer;
@@ -172,6 +172,46 @@ async fn a_swallowed_reply_is_unknown_and_repeating_gives_the_same_grant() {
             "the next holder is untouched"
         );
     }
+}
+
+#[tokio::test]
+async fn a_reply_that_belongs_to_another_request_is_never_taken_for_ours() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address()).await;
+    let peer = Peer::new(store(&format!("{}?call_timeout=10s", proxy.url())).await).await;
+    let witness = peer_of(&server).await;
+    let taken = witness.take("taken", &bid()).await;
+
+    // The first reply is lost, so the second arrives in its place: the driver pairs them wrongly.
+    proxy.swallow_replies(true);
+    let before = scripts_run(&server);
+    let first = async {
+        let acquire = Action::Acquire(bid());
+        peer.try_ask("taken", acquire).await
+    };
+    let second = async {
+        eventually_async("the first was carried out", async || {
+            (scripts_run(&server) > before).then_some(())
+        })
+        .await;
+        proxy.swallow_replies(false);
+        peer.try_ask("free", Action::Acquire(bid())).await
+    };
+    let ((first, second), took) = elapsed(async { tokio::join!(first, second) }).await;
+    let first = first.expect_err("a grant of another lock");
+    assert_eq!(first.kind(), ErrorKind::Protocol, "{first}");
+    let second = second.expect_err("the connection was given up");
+    assert_eq!(second.kind(), ErrorKind::Unavailable, "{second}");
+    assert!(
+        took < Duration::from_secs(10),
+        "without waiting for the time-out: {took:?}"
+    );
+
+    // A new connection has its replies in order again.
+    let busy = peer.ask("taken", Action::Acquire(bid())).await;
+    assert!(matches!(busy, Outcome::Busy(_)), "{busy:?}");
+    witness.release("taken", taken).await;
+    peer.take("taken", &bid()).await;
 }
 
 #[tokio::test]

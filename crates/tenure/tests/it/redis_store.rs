@@ -156,6 +156,35 @@ async fn a_step_that_has_looked_at_enough_waiters_is_continued_at_once() {
 }
 
 #[tokio::test]
+async fn a_long_queue_of_the_dead_is_forgotten_in_one_go() {
+    let server = RedisServer::start();
+    let peer = peer(&server).await;
+    peer.take("lock", &lasting(bid(), 1_000)).await;
+    let dead: Vec<_> = (0..250)
+        .map(|_| {
+            let mut bid = peer.waiting(&bid());
+            bid.waiting = tenure::core::Waiting::Queue {
+                inbox: peer.inbox.clone(),
+                alive_for: Duration::from_millis(1_000),
+            };
+            Action::Acquire(bid).on(named("lock"))
+        })
+        .collect();
+    peer.store.apply(&dead).await;
+    eventually_async("all of them have fallen silent", async || {
+        let snapshot = peer.inspect("lock").await;
+        (snapshot.kind.is_none()).then_some(())
+    })
+    .await;
+    peer.take("lock", &bid()).await;
+    assert_eq!(server.command(&["KEYS", "*queue*"]), "");
+    assert!(
+        peer.mailbox.grants().is_empty(),
+        "nothing is granted to the dead"
+    );
+}
+
+#[tokio::test]
 async fn readers_share_a_hash_that_keeps_foreign_writers_out() {
     let server = RedisServer::start();
     let peer = peer(&server).await;
@@ -393,7 +422,8 @@ async fn a_ttl_of_a_year_is_kept_exactly() {
     );
 }
 
-fn scripts_run(server: &RedisServer) -> u64 {
+/// How many script calls the server has seen.
+pub(crate) fn scripts_run(server: &RedisServer) -> u64 {
     let stats = server.command(&["INFO", "commandstats"]);
     let calls = |name: &str| {
         let start = format!("cmdstat_{name}:calls=");

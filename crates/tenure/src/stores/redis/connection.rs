@@ -10,7 +10,7 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, Pipeline, ProtocolVersion, PushInfo, PushKind, Value,
 };
 use tenure_core::{ErrorKind, Inbox, Listener, Moment};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::errors::{self, Failure};
 use super::options::Options;
@@ -27,7 +27,8 @@ pub(super) struct Link {
     pub(super) listeners: Arc<Listeners>,
     /// Told when the connection is lost.
     pub(super) lost: Arc<Notify>,
-    live: Mutex<Option<Live>>,
+    /// Dropping the sender tells every call that is in flight.
+    live: Mutex<Option<(Live, watch::Sender<()>)>>,
     generations: AtomicU64,
     /// The latest generation that is known to have ended: a connection may do so before it is live.
     ended: AtomicU64,
@@ -43,6 +44,8 @@ pub(super) struct Live {
     connection: MultiplexedConnection,
     generation: u64,
     pub(super) protocol: ProtocolVersion,
+    /// Ends with the connection. The driver would keep it up for as long as any call waits on it.
+    given_up: watch::Receiver<()>,
 }
 
 #[derive(Default)]
@@ -107,7 +110,7 @@ impl Link {
             let sent = connection.send_packed_command(command).await;
             sent.map_err(|error| errors::from_driver(&error, &self.options.address))
         };
-        self.watching(live, self.by(deadline, sending).await)
+        self.in_flight(live, deadline, sending).await
     }
 
     /// Sends several commands at once; error replies are among the values.
@@ -124,7 +127,7 @@ impl Link {
                 .await;
             sent.map_err(|error| errors::from_driver(&error, &self.options.address))
         };
-        self.watching(live, self.by(deadline, sending).await)
+        self.in_flight(live, deadline, sending).await
     }
 
     /// Gives up a connection that can no longer be trusted. Everything in flight on it fails.
@@ -137,7 +140,7 @@ impl Link {
         self.ended.fetch_max(generation, Ordering::AcqRel);
         if current
             .as_ref()
-            .is_some_and(|live| live.generation == generation)
+            .is_some_and(|(live, _)| live.generation == generation)
         {
             *current = None;
             self.lost.notify_one();
@@ -145,10 +148,8 @@ impl Link {
     }
 
     pub(super) fn current(&self) -> Option<Live> {
-        self.live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let current = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().map(|(live, _)| live.clone())
     }
 
     /// Starts to listen at `inbox`, and from then on keeps the connection up in the background.
@@ -193,13 +194,15 @@ impl Link {
             };
             done.map_err(|error| errors::from_driver(&error, &self.options.address))
         };
-        let _ = self.watching(&live, self.by(deadline, unsubscribing).await);
+        let _ = self.in_flight(&live, deadline, unsubscribing).await;
     }
 
     async fn connect(&self, wire: &mut Wire) -> Result<Live, Failure> {
         wire.second = None;
         let generation = self.generations.fetch_add(1, Ordering::AcqRel) + 1;
-        let opening = bounded(&*self.clock, CONNECT_TIMEOUT, self.open(generation, wire));
+        let (kept, given_up) = watch::channel(());
+        let opening = self.open(generation, &given_up, wire);
+        let opening = bounded(&*self.clock, CONNECT_TIMEOUT, opening);
         let opened = opening.await;
         let address = &self.options.address;
         let live = opened.unwrap_or_else(|| Err(Failure::unconnected(CONNECT_TIMEOUT, address)))?;
@@ -207,36 +210,42 @@ impl Link {
         if !channels.is_empty() {
             self.subscribe(&live, wire, &channels).await?;
         }
-        self.install(&live)?;
+        self.install(&live, kept)?;
         if std::mem::replace(&mut wire.connected_before, true) {
             self.listeners.missed();
         }
         Ok(live)
     }
 
-    fn install(&self, live: &Live) -> Result<(), Failure> {
+    fn install(&self, live: &Live, kept: watch::Sender<()>) -> Result<(), Failure> {
         let mut current = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if self.ended.load(Ordering::Acquire) >= live.generation {
             return Err(Failure::cut(&self.options.address));
         }
-        *current = Some(live.clone());
+        *current = Some((live.clone(), kept));
         Ok(())
     }
 
     /// Opens the connection, with RESP3 unless the URL or the server says otherwise.
-    async fn open(&self, generation: u64, wire: &mut Wire) -> Result<Live, Failure> {
+    async fn open(
+        &self,
+        generation: u64,
+        given_up: &watch::Receiver<()>,
+        wire: &mut Wire,
+    ) -> Result<Live, Failure> {
         let wanted = self.options.protocol;
+        let open_with = |protocol| self.open_with(generation, given_up.clone(), protocol);
         if wanted == Some(ProtocolVersion::RESP2) || wire.fell_back {
-            return self.open_with(generation, ProtocolVersion::RESP2).await;
+            return open_with(ProtocolVersion::RESP2).await;
         }
-        let opened = self.open_with(generation, ProtocolVersion::RESP3).await;
+        let opened = open_with(ProtocolVersion::RESP3).await;
         match opened {
             // Old servers do not know HELLO; some users and proxies may not say it.
             Err(failure)
                 if wanted.is_none()
                     && matches!(failure.kind, ErrorKind::Unsupported | ErrorKind::Forbidden) =>
             {
-                let live = self.open_with(generation, ProtocolVersion::RESP2).await?;
+                let live = open_with(ProtocolVersion::RESP2).await?;
                 wire.fell_back = true;
                 Ok(live)
             }
@@ -244,7 +253,12 @@ impl Link {
         }
     }
 
-    async fn open_with(&self, generation: u64, protocol: ProtocolVersion) -> Result<Live, Failure> {
+    async fn open_with(
+        &self,
+        generation: u64,
+        given_up: watch::Receiver<()>,
+        protocol: ProtocolVersion,
+    ) -> Result<Live, Failure> {
         let failed = |error: redis::RedisError| errors::from_driver(&error, &self.options.address);
         let info = self.options.connection_info(protocol).map_err(failed)?;
         let client = Client::open(info).map_err(failed)?;
@@ -261,6 +275,7 @@ impl Link {
             connection,
             generation,
             protocol,
+            given_up,
         })
     }
 
@@ -332,7 +347,24 @@ impl Link {
         })
     }
 
-    fn watching<T>(&self, live: &Live, outcome: Result<T, Failure>) -> Result<T, Failure> {
+    /// Something that waits for an answer: it fails with its connection, and a failure that says so
+    /// ends the connection for all others.
+    async fn in_flight<T>(
+        &self,
+        live: &Live,
+        deadline: Moment,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut given_up = live.given_up.clone();
+        let outcome = self.by(deadline, async {
+            tokio::select! {
+                biased;
+                outcome = work => outcome,
+                // Nothing is ever sent: this is the end of the sender.
+                _ = given_up.changed() => Err(Failure::given_up(&self.options.address)),
+            }
+        });
+        let outcome = outcome.await;
         if outcome.as_ref().is_err_and(|failure| failure.fatal) {
             self.discard(live);
         }

@@ -74,6 +74,12 @@ impl Failure {
         Self::new(ErrorKind::Unavailable, message).at(address)
     }
 
+    /// Another call found out that the connection cannot be trusted.
+    pub(super) fn given_up(address: &Address) -> Self {
+        let message = "the connection to Redis was lost before the answer came";
+        Self::new(ErrorKind::Unavailable, message).at(address)
+    }
+
     pub(super) fn at(mut self, address: &Address) -> Self {
         self.address = Some(address.to_string());
         self
