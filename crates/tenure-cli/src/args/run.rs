@@ -120,8 +120,12 @@ pub struct LockArgs {
     /// Share the lock with others who say --shared (a read lock); excludes those who do not
     #[arg(long)]
     pub shared: bool,
-    /// Who you are, for those who wait [default: user@host]
-    #[arg(long, value_name = "TEXT")]
+    /// Who asks.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        help = "Who you are, for those who wait [default: user@host]"
+    )]
     pub owner: Option<String>,
     /// What for, for those who wait
     #[arg(long, value_name = "TEXT")]
