@@ -176,7 +176,7 @@ impl Store for SqliteStore {
         Box::pin(async move {
             self.shared
                 .clients
-                .register(self.shared.folder()?, inbox, listener)?;
+                .register(&self.shared.folder()?, inbox, listener)?;
             self.inboxes().push(inbox.clone());
             Ok(())
         })

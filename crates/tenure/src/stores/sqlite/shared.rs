@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tenure_core::Error;
 
@@ -14,13 +14,29 @@ use super::place::{Folder, Place};
 use super::writer::{Job, Writer};
 use super::{Options, errors};
 
+/// The side folder, once the file has been opened; another one if it was replaced.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CurrentFolder(Arc<Mutex<Option<Arc<Folder>>>>);
+
+impl CurrentFolder {
+    pub(super) fn set(&self, folder: Arc<Folder>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+    }
+
+    fn get(&self) -> Option<Arc<Folder>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
 /// One file, as used by this process.
 #[derive(Debug)]
 pub(super) struct Shared {
     jobs: Sender<Job>,
     pub(super) clients: Arc<Clients>,
-    /// The side folder, once the file has been opened.
-    pub(super) folder: Arc<OnceLock<Arc<Folder>>>,
+    folder: CurrentFolder,
     pub(super) place: Place,
 }
 
@@ -43,7 +59,7 @@ impl Shared {
     fn start(place: Place, options: Options, boot: Boot) -> Result<Arc<Self>, Error> {
         let (jobs, inbound) = channel();
         let clients = Arc::new(Clients::default());
-        let folder = Arc::new(OnceLock::new());
+        let folder = CurrentFolder::default();
         let shared = Arc::new(Self {
             jobs,
             clients: clients.clone(),
@@ -70,7 +86,7 @@ impl Shared {
     }
 
     /// The side folder; known once the file has been opened.
-    pub(super) fn folder(&self) -> Result<&Arc<Folder>, Error> {
+    pub(super) fn folder(&self) -> Result<Arc<Folder>, Error> {
         self.folder.get().ok_or_else(errors::of_ended_thread)
     }
 }

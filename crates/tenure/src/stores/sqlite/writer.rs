@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tenure_core::{Action, Error, Finding, Inbox, Listing, Moment, Reply, Request};
@@ -15,8 +15,8 @@ use super::clients::Clients;
 use super::doorbell::Ringer;
 use super::liveness::{Sight, Watch};
 use super::open::Opened;
-use super::place::{Folder, Place};
-use super::shared::Shared;
+use super::place::Place;
+use super::shared::{CurrentFolder, Shared};
 use super::transaction::{self, Effects};
 use super::{Options, diagnose, errors, lookout};
 use crate::clock::SystemClock;
@@ -71,7 +71,7 @@ pub(super) struct Writer {
     /// Came in while requests were collected for one transaction.
     postponed: Option<Job>,
     pub(super) clients: Arc<Clients>,
-    folder: Arc<OnceLock<Arc<Folder>>>,
+    folder: CurrentFolder,
     shared: Weak<Shared>,
     opened: Option<Opened>,
     ringer: Ringer,
@@ -93,7 +93,7 @@ impl Writer {
         boot: Boot,
         inbound: Receiver<Job>,
         clients: Arc<Clients>,
-        folder: Arc<OnceLock<Arc<Folder>>>,
+        folder: CurrentFolder,
         shared: &Arc<Shared>,
     ) -> Result<Self, Error> {
         let ringer = Ringer::new().map_err(|cause| {
@@ -185,10 +185,12 @@ impl Writer {
         if self.opened.as_ref().is_some_and(replaced) {
             // Deleted or moved away: whoever comes now uses the new file, and so must we.
             self.opened = None;
+            // The folder may be gone, too.
+            self.place = Place::resolve(&self.place.file)?;
         }
         if self.opened.is_none() {
             let opened = Opened::open(&self.place, &self.options, &self.boot)?;
-            let _ = self.folder.set(opened.folder.clone());
+            self.folder.set(opened.folder.clone());
             self.lookout = lookout::Lookout::default();
             self.opened = Some(opened);
         }

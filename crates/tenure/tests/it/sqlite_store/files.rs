@@ -355,3 +355,19 @@ async fn a_request_whose_caller_left_takes_nothing_but_still_gives_back() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_deleted_folder_is_made_again() {
+    let scratch = Scratch::new();
+    let file = scratch.folder().join("state/locks.db");
+    let old = Client::new(&file).await;
+    old.take("a", owner()).await;
+    fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    let (first, second) = (owner(), owner());
+    let fence = old.take("a", first).await.fence;
+    let new = Client::new(&file).await;
+    new.queue("a", second).await;
+    old.release("a", first, fence).await;
+    new.pushed(second);
+    assert!(matches!(old.acquire("a", owner()).await, Outcome::Busy(_)));
+}
