@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rustix::process::{Signal, ioctl_tiocsctty, kill_process_group, setsid};
+use rustix::process::{Pid, Signal, ioctl_tiocsctty, kill_process, kill_process_group, setsid};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use tempfile::TempDir;
 
@@ -135,6 +135,20 @@ impl Shell {
         self.expect(&format!("code-{code}-42"));
     }
 
+    /// The process ids of the job, which it has written to `$D/job`, and of its parent.
+    pub(super) fn job_and_tenure(&self) -> [Pid; 2] {
+        let job = std::fs::read_to_string(self.folder.path().join("job")).unwrap();
+        let job = job.trim();
+        let stat = std::fs::read_to_string(format!("/proc/{job}/stat")).unwrap();
+        let parent = stat.split_ascii_whitespace().nth(3).unwrap();
+        [job, parent].map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap())
+    }
+
+    /// Ends the shell as a window that is closed does: it is told, and the kernel tells the rest.
+    pub(super) fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.shell), Signal::HUP).unwrap();
+    }
+
     /// Everything that was ever on the screen.
     pub(crate) fn screen(&self) -> String {
         self.screen.lock().unwrap().clone()
@@ -147,7 +161,7 @@ impl Drop for Shell {
             eprintln!("the screen was:\n{}", self.screen());
         }
         // Hangs up on whatever the shell has left in its session.
-        let _ = kill_process_group(rustix::process::Pid::from_child(&self.shell), Signal::KILL);
+        let _ = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);
         let _ = self.shell.wait();
     }
 }

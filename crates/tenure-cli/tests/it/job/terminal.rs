@@ -6,6 +6,7 @@
 use std::io::Write as _;
 
 use super::pty::{END, INTERRUPT, Shell};
+use super::world::gone;
 
 /// Answers lines from the terminal.
 const READER: &str = "sed -u s/^/got-/";
@@ -186,4 +187,27 @@ fn in_our_own_group_keys_work_too() {
     shell.expect("got-two");
     shell.press(INTERRUPT);
     shell.expect_code(130);
+}
+
+#[test]
+fn when_the_terminal_goes_away_so_does_the_job() {
+    let mut shell = Shell::new();
+    shell.line(&format!("$T -- sh -c 'echo $$ >$D/job; exec {READER}'"));
+    shell.line("one");
+    shell.expect("got-one");
+    let pids = shell.job_and_tenure();
+    shell.hang_up();
+    pids.into_iter().for_each(gone);
+}
+
+#[test]
+fn when_the_terminal_goes_away_so_does_a_suspended_job() {
+    let mut shell = Shell::new();
+    shell.line(&format!("$T -- sh -c 'echo $$ >$D/job; exec {READER}'"));
+    shell.line("one");
+    shell.expect("got-one");
+    shell.suspend();
+    let pids = shell.job_and_tenure();
+    shell.hang_up();
+    pids.into_iter().for_each(gone);
 }
