@@ -15,7 +15,7 @@ pub trait Subject: Send + Sync {
     fn pass_time(&self, duration: Duration) -> BoxFuture<'_, ()>;
 
     /// A short breath (some 10 ms of real time) before a condition is looked at again. A case gives
-    /// up after about [`PATIENCE`] of them.
+    /// up after 2,000 of them.
     fn pause(&self) -> BoxFuture<'_, ()>;
 
     /// How far the expiry that the store keeps may be off the exact one, for example because it

@@ -1,14 +1,11 @@
 //! Many want the lock: first come, first served, and whoever gets in is told.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tenure_core::{BoxFuture, LockName, Outcome, Removed};
+use tenure_core::{LockName, Outcome, Removed};
 
 use super::{Case, stories};
 use crate::peer::{Held, NOT_HELD, Peer, World, bid, lasting, permits, shared};
-use crate::run::all;
 
 pub(crate) const CASES: &[Case] = stories!(contention:
     a_release_hands_over_to_the_first_and_tells_it_alone,
@@ -29,7 +26,6 @@ pub(crate) const CASES: &[Case] = stories!(contention:
     nobody_overtakes_the_queue_by_not_waiting,
     a_big_request_is_not_starved_by_small_ones,
     a_waiter_that_no_longer_waits_gives_its_place_up,
-    under_pressure_only_one_is_inside_and_fences_grow,
 );
 
 async fn a_release_hands_over_to_the_first_and_tells_it_alone(world: &World<'_>) {
@@ -264,69 +260,4 @@ async fn a_waiter_that_no_longer_waits_gives_its_place_up(world: &World<'_>) {
         .await;
     peer.is_refused(&name, &impatient).await;
     assert!(peer.waiters(&name).await.is_empty());
-}
-
-async fn under_pressure_only_one_is_inside_and_fences_grow(world: &World<'_>) {
-    let name = world.name("a");
-    let room = Room::default();
-    let mut peers = Vec::new();
-    for _ in 0..4 {
-        peers.push(world.peer().await);
-    }
-    let working = peers.iter().map(|peer| -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            for _ in 0..10 {
-                let held = get_in(world, peer, &name).await;
-                room.enter(&held);
-                world.subject.pause().await;
-                room.leave();
-                peer.lets_go(&held).await;
-            }
-        })
-    });
-    all(working.collect()).await;
-    let fences = room.fences.lock().expect("nobody panicked inside").clone();
-    assert_eq!(fences.len(), 40);
-    assert!(
-        fences.windows(2).all(|pair| pair[0] < pair[1]),
-        "{fences:?}"
-    );
-}
-
-/// Waits for the lock as a client does: told by a push, or by asking again now and then.
-async fn get_in(world: &World<'_>, peer: &Peer<'_>, name: &LockName) -> Held {
-    let bid = peer.waiting(bid());
-    loop {
-        let reply = peer.acquire(name, &bid).await;
-        if matches!(reply.outcome, Outcome::Granted(_)) {
-            return peer.take(name, &bid).await;
-        }
-        for _ in 0..50 {
-            let grants = peer.mailbox.grants();
-            if grants.iter().any(|grant| grant.owner == bid.owner) {
-                return peer.is_told(name, bid.owner).await;
-            }
-            world.subject.pause().await;
-        }
-    }
-}
-
-/// What the lock protects.
-#[derive(Default)]
-struct Room {
-    inside: AtomicU32,
-    fences: Mutex<Vec<u64>>,
-}
-
-impl Room {
-    fn enter(&self, held: &Held) {
-        let others = self.inside.fetch_add(1, Ordering::SeqCst);
-        assert_eq!(others, 0, "two are inside");
-        let mut fences = self.fences.lock().expect("nobody panicked inside");
-        fences.push(held.fence.as_u64());
-    }
-
-    fn leave(&self) {
-        self.inside.fetch_sub(1, Ordering::SeqCst);
-    }
 }

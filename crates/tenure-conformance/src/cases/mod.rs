@@ -10,6 +10,7 @@ mod forced;
 mod listing;
 mod modes;
 mod names;
+mod pressure;
 mod retries;
 
 use std::fmt;
@@ -40,6 +41,7 @@ pub fn cases() -> &'static [Case] {
             fencing::CASES,
             retries::CASES,
             contention::CASES,
+            pressure::CASES,
             modes::CASES,
             batch::CASES,
             listing::CASES,

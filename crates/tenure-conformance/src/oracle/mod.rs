@@ -1,6 +1,7 @@
 //! The differential oracle: random traces, asked of the store and of [`decide`](tenure_core::decide())
 //! at the store's own time. Every answer and every push must be the same.
 
+mod asking;
 mod compare;
 mod replay;
 mod shrink;

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use tenure_core::{
-    Acquire, Action, Cancel, Convert, Fence, ForceRelease, Inbox, Liveness, LockName, LockState,
-    Outcome, OwnerId, Party, PushedGrant, Release, Renew, Reply, Timestamp, Waiting, decide,
+    Action, Fence, Inbox, Liveness, LockName, LockState, Outcome, OwnerId, PushedGrant, Reply,
+    Timestamp, decide,
 };
 
 use super::compare::Compare;
-use super::trace::{Ask, Hold, LOCKS, Limit, OWNERS, PEERS, Step, Trace, What};
-use crate::peer::{Peer, World, bid, ttl};
+use super::trace::{Ask, LOCKS, OWNERS, PEERS, Step, Trace, What};
+use crate::peer::{Peer, World};
 use crate::random::fresh_bytes;
 use crate::subject::{PATIENCE, Subject};
 
 /// The peers that all traces share.
 pub(crate) struct Stage<'a> {
     subject: &'a dyn Subject,
-    peers: [Peer<'a>; PEERS],
+    pub(super) peers: [Peer<'a>; PEERS],
 }
 
 impl<'a> Stage<'a> {
@@ -70,25 +70,25 @@ enum Verdict {
     TooClose,
 }
 
-struct Replay<'a> {
-    stage: &'a Stage<'a>,
+pub(super) struct Replay<'a> {
+    pub(super) stage: &'a Stage<'a>,
     /// The prefix of all names.
     space: String,
-    owners: [OwnerId; OWNERS],
-    locks: Vec<Shadow>,
-    now: Timestamp,
+    pub(super) owners: [OwnerId; OWNERS],
+    pub(super) locks: Vec<Shadow>,
+    pub(super) now: Timestamp,
     /// Per peer.
     expected: [Vec<PushedGrant>; PEERS],
 }
 
 /// What `decide` makes of one lock.
-struct Shadow {
+pub(super) struct Shadow {
     name: LockName,
-    state: LockState,
+    pub(super) state: LockState,
     /// When the store last decided about it.
     now: Timestamp,
     /// The last fence of each owner, held or not.
-    fences: [Fence; OWNERS],
+    pub(super) fences: [Fence; OWNERS],
     compare: Compare,
 }
 
@@ -272,83 +272,5 @@ impl<'a> Replay<'a> {
 
     fn is_about(&self, grant: &PushedGrant) -> bool {
         self.locks.iter().any(|lock| lock.name == grant.name)
-    }
-
-    /// The action that `ask` means now.
-    fn action(&self, ask: &Ask) -> Action {
-        let owner = self.owners[ask.owner];
-        match ask.what {
-            What::Acquire { .. } => Action::Acquire(self.acquire(ask)),
-            What::Renew {
-                hold,
-                ttl: length,
-                detach,
-            } => Action::Renew(Renew {
-                owner,
-                fence: self.fence(ask, hold),
-                ttl: ttl(length),
-                detach,
-            }),
-            What::Convert(hold) => Action::Convert(Convert {
-                owner,
-                fence: self.fence(ask, hold),
-            }),
-            What::Release(hold) => Action::Release(Release {
-                owner,
-                fence: self.fence(ask, hold),
-            }),
-            What::Force(hold) => Action::ForceRelease(ForceRelease {
-                owner,
-                fence: self.fence(ask, hold),
-                by: Party::new("operator", "", "desk", 1),
-                reason: format!("because of {}", ask.owner),
-            }),
-            What::Cancel => Action::Cancel(Cancel { owner }),
-            What::Inspect => Action::Inspect,
-        }
-    }
-
-    fn acquire(&self, ask: &Ask) -> Acquire {
-        let What::Acquire {
-            mode,
-            ttl: length,
-            alive_for,
-            anchored,
-            limit,
-        } = ask.what
-        else {
-            unreachable!("called for an acquire only");
-        };
-        let peer = &self.stage.peers[ask.owner % PEERS];
-        let listens = ask.owner % PEERS != PEERS - 1;
-        let waiting = alive_for.map_or(Waiting::No, |millis| Waiting::Queue {
-            inbox: peer.inbox.clone(),
-            alive_for: Duration::from_millis(millis),
-        });
-        Acquire {
-            owner: self.owners[ask.owner],
-            mode,
-            ttl: ttl(length),
-            waiting,
-            anchor: (anchored && listens).then(|| peer.inbox.clone()),
-            not_after: match limit {
-                Limit::None => None,
-                Limit::Past => Some(Timestamp::from_micros(
-                    self.now.as_micros().saturating_sub(1),
-                )),
-                Limit::Future => Some(self.now.plus(Duration::from_secs(600))),
-            },
-            ..bid()
-        }
-    }
-
-    fn fence(&self, ask: &Ask, hold: Hold) -> Fence {
-        let shadow = &self.locks[ask.lock];
-        let current = shadow.state.holder(self.owners[ask.owner]);
-        match (hold, current) {
-            (Hold::Current, Some(holder)) => holder.fence,
-            (Hold::Current | Hold::Last, _) => shadow.fences[ask.owner],
-            (Hold::Invented, _) => Fence::from_u64(self.now.as_micros() + 7),
-        }
     }
 }
