@@ -42,6 +42,27 @@ pub enum Code {
 }
 
 impl Code {
+    /// All of them, by number.
+    pub const ALL: [Self; 17] = [
+        Self::Unreachable,
+        Self::NoAnswer,
+        Self::AccessRefused,
+        Self::StoreTrouble,
+        Self::StoreUrl,
+        Self::Config,
+        Self::Usage,
+        Self::Nested,
+        Self::Busy,
+        Self::Lost,
+        Self::OtherKind,
+        Self::NoSuchLease,
+        Self::CommandNotFound,
+        Self::CommandNotExecutable,
+        Self::HeldTooLong,
+        Self::System,
+        Self::Bug,
+    ];
+
     /// The code as it is printed and written to JSON.
     pub fn text(self) -> &'static str {
         self.row().0
@@ -76,6 +97,39 @@ impl Code {
             Self::HeldTooLong => ("T0403", Exit::HeldTooLong, "hold_at_most"),
             Self::System => ("T0501", Exit::Bug, "system"),
             Self::Bug => ("T0502", Exit::Bug, "bug"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_outcomes_are_unique_and_in_order() {
+        let texts: Vec<&str> = Code::ALL.iter().map(|code| code.text()).collect();
+        assert!(texts.is_sorted_by(|one, next| one < next), "{texts:?}");
+        let mut outcomes: Vec<&str> = Code::ALL.iter().map(|code| code.outcome()).collect();
+        outcomes.sort_unstable();
+        assert!(
+            outcomes.is_sorted_by(|one, next| one < next),
+            "{outcomes:?}"
+        );
+    }
+
+    #[test]
+    fn the_guide_names_every_outcome() {
+        let guide = include_str!("../../../../docs/command-line.md");
+        // What only `force-release` says is no outcome of a run.
+        for code in Code::ALL
+            .into_iter()
+            .filter(|code| *code != Code::NoSuchLease)
+        {
+            let outcome = code.outcome();
+            assert!(
+                guide.contains(&format!("`{outcome}`")),
+                "{outcome} is missing"
+            );
         }
     }
 }

@@ -187,6 +187,7 @@ impl Session {
     pub async fn renew(&self, name: &LockName, lease: Lease, ttl: Ttl) -> Result<Duration> {
         self.ask(self.tenure.renew_lease(name.as_str(), lease, ttl))
             .await
+            .map_err(or_released)
     }
 
     /// Gives a lease back.
@@ -196,6 +197,7 @@ impl Session {
     pub async fn release(&self, name: &LockName, lease: Lease) -> Result<()> {
         self.ask(self.tenure.release_lease(name.as_str(), lease))
             .await
+            .map_err(or_released)
     }
 
     /// Takes a lock away from a holder.
@@ -287,6 +289,17 @@ impl Session {
         question: impl Future<Output = std::result::Result<T, Error>>,
     ) -> Result<T> {
         self.within(CONTACT_LIMIT, question).await
+    }
+}
+
+// A store forgets a lease that was given back, so it cannot tell this from an expired one.
+fn or_released(failure: Failure) -> Failure {
+    match failure.code {
+        Code::Lost => failure.fact(
+            "or",
+            "it was released already, or is not a lease of this lock",
+        ),
+        _ => failure,
     }
 }
 
