@@ -371,3 +371,26 @@ async fn a_deleted_folder_is_made_again() {
     new.pushed(second);
     assert!(matches!(old.acquire("a", owner()).await, Outcome::Busy(_)));
 }
+
+#[tokio::test]
+async fn a_process_stopped_in_its_transaction_holds_up_writers_but_not_readers() {
+    let scratch = Scratch::new();
+    let client = Client::new(scratch.file()).await;
+    let holder = owner();
+    client.take("a", holder).await;
+    // What a stopped process would have: its turn at the gate, and SQLite's write lock.
+    let gate = fs::File::open(scratch.side_folder().join("gate.lock")).unwrap();
+    gate.lock().unwrap();
+    let connection = Connection::open(scratch.file()).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(client.store.list("").await.unwrap().locks.len(), 1);
+    assert!(matches!(
+        client.ask("a", Action::Inspect).await,
+        Outcome::State(_)
+    ));
+    let late = client.acquire("b", owner());
+    assert!(futures_util::FutureExt::now_or_never(late).is_none());
+    connection.execute_batch("ROLLBACK").unwrap();
+    gate.unlock().unwrap();
+    client.take("b", owner()).await;
+}
