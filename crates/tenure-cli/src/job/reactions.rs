@@ -250,21 +250,36 @@ impl Running<'_> {
         }
     }
 
+    /// The job may have been killed by the guard after we looked at the clock and before we looked at
+    /// the job: once more, in the right order.
+    fn judge_again(&mut self) {
+        while let Some(event) = self.guard.as_ref().and_then(GuardProcess::try_next) {
+            if event == GuardEvent::Died {
+                break;
+            }
+            self.heard_guard(event);
+        }
+        let status = self.lease.borrow_and_update().clone();
+        let actions = self.supervisor.lease_changed(Boottime::now(), status);
+        // There is nobody left to do anything to.
+        for action in actions {
+            if let Action::Tell(notice) = action {
+                self.reporter.tell(&notice);
+            }
+        }
+    }
+
     /// Everybody is gone: reap the leader, whose number may now be given to others, and tell.
-    pub(super) fn finish(mut self) -> JobEnd {
+    pub(super) fn finish(mut self, ended: Ended) -> JobEnd {
         if let Some(terminal) = &self.terminal {
             terminal.take_back(self.target.leader());
         }
+        self.judge_again();
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
         }
-        let leader = self.target.leader();
-        let Some(ended) = self.ended.take() else {
-            // `all_gone` says no until the leader has ended.
-            unreachable!("finished before the job had ended");
-        };
         let outcome = self.supervisor.outcome(Boottime::now(), ended.status);
-        reap(leader);
+        reap(self.target.leader());
         JobEnd {
             outcome,
             orphans: ended.orphans.unwrap_or_default(),

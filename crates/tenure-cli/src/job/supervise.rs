@@ -148,8 +148,10 @@ impl<'a> Running<'a> {
             let actions = self.supervisor.lease_changed(now, status);
             self.carry_out(actions);
             self.look_at_children();
-            if self.all_gone() {
-                return self.finish();
+            if self.all_gone()
+                && let Some(ended) = self.ended.take()
+            {
+                return self.finish(ended);
             }
             match self.next_wake().await {
                 Wake::Lease(open) => self.lease_open = open,

@@ -124,13 +124,16 @@ impl Supervisor {
         std::mem::take(&mut self.actions)
     }
 
-    /// The lease has a new status.
+    /// The lease has this status, which may be the one it had.
     pub(crate) fn lease_changed(&mut self, now: Boottime, status: LeaseStatus) -> Vec<Action> {
         // Lost is final, and the lease's keeper sees to that, too: what it says in time counts, even
         // if we hear it late.
         if self.lost.is_none() {
+            let before = self.lease.valid_until;
             self.lease.valid_until = status.valid_until;
-            self.renewed();
+            if before < status.valid_until {
+                self.renewed();
+            }
         }
         if let (None, Some(cause)) = (&self.lost, status.lost) {
             self.lose(now, cause);

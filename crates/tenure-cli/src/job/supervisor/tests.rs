@@ -249,6 +249,17 @@ fn on_lost_signal_sends_it_once_and_lets_the_job_go_on() {
 }
 
 #[test]
+fn hearing_the_same_status_again_is_no_renewal() {
+    let mut job = job(Rules {
+        on_lost: OnLost::Signal(Signal::USR1),
+        ..rules()
+    });
+    let first = job.lease_changed(at(19_700), lease(VALID));
+    assert_eq!(sent(&first), [Signal::USR1]);
+    assert_eq!(job.lease_changed(at(19_800), lease(VALID)), []);
+}
+
+#[test]
 fn a_job_that_was_only_warned_and_then_renewed_has_not_lost() {
     let mut job = job(Rules {
         on_lost: OnLost::Warn,
