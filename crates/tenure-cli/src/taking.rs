@@ -193,10 +193,14 @@ fn vanished(report: &WaitReport, age: Duration) -> bool {
 fn view(report: &WaitReport, answered: Moment) -> WaitView {
     let now = SystemClock::read();
     let mut view = WaitView {
-        store_silent: report
-            .silence
-            .as_ref()
-            .map(|silence| now.since(silence.since)),
+        store_trouble: report.silence.as_ref().map(|silence| {
+            // Why a store is out of reach matters less than that it is; why it refuses, more.
+            let reason = match silence.error.kind() {
+                ErrorKind::Unavailable => None,
+                _ => Some(silence.error.message().to_owned()),
+            };
+            (now.since(silence.since), reason)
+        }),
         ..WaitView::default()
     };
     if let Some(blocked) = &report.blocked {

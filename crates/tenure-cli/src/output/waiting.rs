@@ -26,8 +26,8 @@ pub struct WaitView {
     pub lease_left: Option<Duration>,
     /// Our place in the queue, from 1, and its length.
     pub place: Option<(usize, usize)>,
-    /// For how long the store has not answered.
-    pub store_silent: Option<Duration>,
+    /// For how long the store has been of no use, and why if it said so.
+    pub store_trouble: Option<(Duration, Option<String>)>,
 }
 
 /// Tells the story.
@@ -130,16 +130,16 @@ fn plain(name: &str, view: &WaitView) -> String {
             text += &format!(" for {}", human::duration(*held));
         }
     }
-    if let Some(silent) = view.store_silent {
-        text += &format!(", {}", store_silent(silent));
+    if let Some(trouble) = &view.store_trouble {
+        text += &format!(", {}", store_trouble(trouble));
     }
     text
 }
 
 fn live(name: &str, view: &WaitView, waited: Duration, limit: Option<Duration>) -> String {
     let mut parts = Vec::new();
-    if let Some(silent) = view.store_silent {
-        parts.push(store_silent(silent));
+    if let Some(trouble) = &view.store_trouble {
+        parts.push(store_trouble(trouble));
     }
     if let Some((who, held)) = &view.holder {
         let held = held.map_or_else(String::new, |held| format!(" {}", human::duration(held)));
@@ -163,11 +163,12 @@ fn live(name: &str, view: &WaitView, waited: Duration, limit: Option<Duration>) 
     format!("{name}  {}   ^C to give up", parts.join(" · "))
 }
 
-fn store_silent(silent: Duration) -> String {
-    format!(
-        "store not answering ({} s), keeping my place",
-        silent.as_secs()
-    )
+fn store_trouble((since, reason): &(Duration, Option<String>)) -> String {
+    let seconds = since.as_secs();
+    match reason {
+        None => format!("store not answering ({seconds} s), keeping my place"),
+        Some(reason) => format!("store refuses to work ({seconds} s): {reason}"),
+    }
 }
 
 // A line that wraps cannot be drawn over.
@@ -200,7 +201,7 @@ mod tests {
             more_holders: 0,
             lease_left: Some(SECOND * 22),
             place: Some((2, 3)),
-            store_silent: None,
+            store_trouble: None,
         }
     }
 
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn a_silent_store_is_mentioned_first() {
         let view = WaitView {
-            store_silent: Some(SECOND * 3),
+            store_trouble: Some((SECOND * 3, None)),
             ..WaitView::default()
         };
         let text = live("nightly", &view, SECOND * 8, None);

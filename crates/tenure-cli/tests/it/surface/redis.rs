@@ -1,5 +1,7 @@
 //! The same surface on a real redis-server.
 
+use std::io::{BufRead, BufReader};
+
 use super::world::World;
 use crate::support::redis_server::RedisServer;
 
@@ -102,4 +104,23 @@ fn a_waiter_is_let_in_when_the_holder_ends() {
     holder.end();
     let done = waiter.finish().exits(0).silently();
     assert_eq!(done.stdout, "mine\n");
+}
+
+#[test]
+fn a_waiter_says_why_the_server_refuses_to_work() {
+    let server = RedisServer::start();
+    let world = World::new();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    let mut waiter = world.start(&["run", "x", "--store", &server.url(), "echo", "mine"]);
+    let stderr = waiter.0.as_mut().and_then(|child| child.stderr.take());
+    let mut line = String::new();
+    BufReader::new(stderr.expect("piped"))
+        .read_line(&mut line)
+        .expect("a line");
+    assert!(
+        line.contains("store refuses to work") && line.contains("memory"),
+        "{line}"
+    );
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(waiter.finish().exits(0).stdout, "mine\n");
 }
