@@ -256,7 +256,6 @@ async fn a_server_that_is_down_costs_no_more_than_the_call_timeout_and_blocks_no
         assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unavailable);
     }
     assert!(took < PATIENCE / 2, "{took:?}");
-    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 async fn peer_of(server: &RedisServer) -> Peer<impl Store> {
