@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, getpid};
@@ -24,7 +24,7 @@ pub(crate) const FORWARDED: [Signal; 6] = [
 ];
 
 /// Signals whose disposition this program ever changes, and which a job must find as we found them.
-pub(crate) const TOUCHED: [Signal; 11] = [
+pub(crate) const TOUCHED: [Signal; 12] = [
     Signal::HUP,
     Signal::INT,
     Signal::QUIT,
@@ -36,6 +36,7 @@ pub(crate) const TOUCHED: [Signal; 11] = [
     Signal::CHILD,
     Signal::TTIN,
     Signal::TTOU,
+    Signal::PIPE,
 ];
 
 /// How often this process was continued: tells whether an attempt to stop it worked.
@@ -173,10 +174,29 @@ pub fn ignored_at_start(signal: Signal) -> bool {
 fn ignored() -> &'static Vec<Signal> {
     static IGNORED: OnceLock<Vec<Signal>> = OnceLock::new();
     IGNORED.get_or_init(|| {
-        let is_ignored = |signal: &Signal| disposition(*signal) == libc::SIG_IGN;
+        let is_ignored = |signal: &Signal| match *signal {
+            Signal::PIPE => PIPE_WAS_IGNORED.load(Ordering::Relaxed),
+            signal => disposition(signal) == libc::SIG_IGN,
+        };
         TOUCHED.into_iter().filter(is_ignored).collect()
     })
 }
+
+static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Rust's runtime ignores PIPE before `main`, so how we found it has to be noted before that.
+extern "C" fn note_pipe() {
+    let ignored = disposition(Signal::PIPE) == libc::SIG_IGN;
+    PIPE_WAS_IGNORED.store(ignored, Ordering::Relaxed);
+}
+
+// SAFETY: the section holds pointers to functions that the C library calls once before `main`, in
+// the only thread. This one makes a system call and writes an atomic; it needs nothing of Rust's
+// runtime.
+#[allow(unsafe_code, reason = "the only way to run before Rust's runtime")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_PIPE: extern "C" fn() = note_pipe;
 
 /// Ends this process by `signal`, so that a shell sees what it would have seen from the job: after
 /// ^C its loops stop, too. Returns only if the signal does not end a process.

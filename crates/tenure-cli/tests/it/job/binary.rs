@@ -53,6 +53,20 @@ fn the_job_inherits_no_descriptor_of_ours() {
 }
 
 #[test]
+fn signals_are_ignored_in_the_job_exactly_if_they_were_when_we_started() {
+    let tenure = concat!(env!("CARGO_BIN_EXE_tenure"), " run lock --store memory: --");
+    for setting in ["", "trap '' HUP INT QUIT PIPE USR1 TSTP TTOU CHLD;"] {
+        let ignored = |starter: &str| {
+            let line = format!("{setting} exec {starter} grep ^SigIgn: /proc/self/status");
+            let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert!(!ignored("").is_empty());
+        assert_eq!(ignored(tenure), ignored(""), "with {setting:?}");
+    }
+}
+
+#[test]
 fn a_job_that_died_of_an_interrupt_takes_us_along() {
     let status = output(&["--", "sh", "-c", "kill -INT $$"]).status;
     assert_eq!(status.signal(), Some(2));
