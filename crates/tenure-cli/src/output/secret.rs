@@ -7,9 +7,9 @@ use std::fmt;
 pub struct StoreUrl(String);
 
 impl StoreUrl {
-    /// Wraps what the user wrote.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+    /// Wraps what the user wrote, without the line end that a file may have added.
+    pub fn new(text: impl AsRef<str>) -> Self {
+        Self(text.as_ref().trim().to_owned())
     }
 
     /// The URL with its password, for connecting only.
@@ -177,6 +177,11 @@ mod tests {
             assert_eq!(StoreUrl::new(url).to_string(), shown);
             assert!(!format!("{:?}", StoreUrl::new(url)).contains("hunter22"));
         }
+    }
+
+    #[test]
+    fn a_line_end_after_the_url_is_not_part_of_it() {
+        assert_eq!(StoreUrl::new("redis://cache\n").expose(), "redis://cache");
     }
 
     #[test]
