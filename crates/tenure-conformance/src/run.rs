@@ -11,12 +11,17 @@ use tenure_core::BoxFuture;
 use crate::cases::{Case, cases};
 use crate::subject::Subject;
 
-/// Runs every case of the suite against `subject`, side by side.
+/// Runs every case of the suite against `subject`, side by side; those that keep it busy for long
+/// come last, so that they do not make the others late.
 pub async fn check(subject: &dyn Subject) -> Report {
-    let runs = cases().iter().map(|case| -> BoxFuture<'_, _> {
-        Box::pin(async move { (case.to_string(), case.run(subject).await) })
-    });
-    let results = all(runs.collect()).await;
+    let mut results = Vec::new();
+    for heavy in [false, true] {
+        let wave = cases().iter().filter(|case| case.is_heavy() == heavy);
+        let runs = wave.map(|case| -> BoxFuture<'_, _> {
+            Box::pin(async move { (case.to_string(), case.run(subject).await) })
+        });
+        results.extend(all(runs.collect()).await);
+    }
     Report { results }
 }
 

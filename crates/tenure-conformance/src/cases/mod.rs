@@ -67,6 +67,11 @@ impl Case {
         self.name
     }
 
+    /// Whether it keeps a store busy for long.
+    pub(crate) fn is_heavy(&self) -> bool {
+        matches!(self.group, "pressure" | "differential")
+    }
+
     pub(crate) fn world<'a>(&self, subject: &'a dyn Subject) -> World<'a> {
         World::new(subject, self.group)
     }
