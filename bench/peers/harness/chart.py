@@ -20,7 +20,7 @@ def chart(scenario, bars):
     height = TOP + ROW * len(bars) + 10
     better = "less is better" if scenario.lower_is_better else "more is better"
     rows = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{escape(scenario.name)}: {escape(scenario.columns[0])}</title>",
         f"<style>{STYLE}\n</style>",
         f'<text class="title" x="8" y="20">{escape(scenario.name)}: {escape(unit(scenario.columns[0]))}</text>',

@@ -40,9 +40,9 @@ PEERS = {peer.name: peer for peer in [
     Peer("rslock", "rust", ("Cargo.lock", r'name = "rslock"\nversion = "([^"]+)"')),
     Peer("rlock", "rust", ("Cargo.lock", r'name = "rlock"\nversion = "([^"]+)"')),
     Peer("redsync", "go", ("go.mod", r"redsync/v4 v(\S+)")),
-    Peer("rueidislock", "go", ("go.mod", r"rueidislock v(\S+)")),
+    Peer("rueidislock", "go", ("go.mod", r"redis/rueidis v(\S+)")),
     Peer("redislock", "go", ("go.mod", r"bsm/redislock v(\S+)")),
-    *(Peer(name, "java", ("pom.xml", r"<artifactId>redisson</artifactId>\s*<version>([^<]+)")) for name in (
+    *(Peer(name, "java", ("pom.xml", r"<redisson.version>([^<]+)<")) for name in (
         "redisson", "redisson-fair", "redisson-spin", "redisson-fenced", "redisson-rw", "redisson-redlock")),
     Peer("redis-py", "python", ("requirements.txt", r"redis\[hiredis\]==(\S+)")),
     Peer("pottery", "python", ("requirements.txt", r"pottery==(\S+)")),

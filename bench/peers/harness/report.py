@@ -2,6 +2,7 @@
 import datetime
 import os
 import platform
+import re
 import statistics
 import subprocess
 
@@ -33,10 +34,10 @@ def shown(value):
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
 
 
-def write(folder, options, measured, skipped):
+def write(folder, options, load, measured, skipped):
     """Writes `latest.md` and a chart per scenario; `measured`: [(scenario, {peer: [figures per round]})]."""
     os.makedirs(folder, exist_ok=True)
-    text = ["# Measured side by side", "", *circumstances(options, measured, skipped), ""]
+    text = ["# Measured side by side", "", *circumstances(options, load, measured, skipped), ""]
     for scenario, rounds in measured:
         text += [f"## {scenario.name}", "", scenario.about, "", table(scenario, rounds), ""]
         bars = [(peer, middle(results, scenario.columns[0])) for peer, results in rounds.items()]
@@ -50,14 +51,14 @@ def write(folder, options, measured, skipped):
         file.write("\n".join(text))
 
 
-def circumstances(options, measured, skipped):
+def circumstances(options, load, measured, skipped):
     """Date, machine, commit and versions: without them a figure says nothing."""
     peers = {peer for _, rounds in measured for peer in rounds}
     versions = sorted({f"{peer} {version(peer)}" for peer in peers if version(peer)})
     lines = [
         f"- {datetime.date.today().isoformat()}, commit {commit()}, `{options}`",
-        f"- {machine()}",
-        f"- {first_line(['redis-server', '--version'])}; no persistence; on loopback",
+        f"- {machine()}; load {load:.1f} before the first measurement",
+        f"- Redis {redis_version()}, no persistence, on loopback",
         f"- versions: {', '.join(versions)}" if versions else "- no other libraries",
         "- medians of interleaved rounds; compare rows of one table only",
     ]
@@ -74,7 +75,13 @@ def machine():
             if line.startswith("model name"):
                 model = line.split(":", 1)[1].strip()
                 break
-    return f"{os.cpu_count()} × {model}, {platform.system()} {platform.release()}, load {os.getloadavg()[0]:.1f} at the end"
+    release = ".".join(platform.release().split(".")[:2])
+    return f"{os.cpu_count()} × {model}, {platform.system()} {release}"
+
+
+def redis_version():
+    found = re.search(r"v=(\S+)", first_line(["redis-server", "--version"]))
+    return found.group(1) if found else "of unknown version"
 
 
 def commit():
