@@ -64,6 +64,7 @@ pub use client::Tenure;
 pub use clock::Clock;
 pub use connect::connect;
 pub use guard::Guard;
+pub use identity::this_process;
 pub use lock::{Attempt, Lock, RwLock};
 pub use owner::Owner;
 pub use standing::{Loss, Standing};

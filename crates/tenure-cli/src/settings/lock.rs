@@ -49,11 +49,8 @@ impl LockSettings {
 }
 
 fn party(args: &LockArgs) -> Party {
-    let host = host();
-    let who = args
-        .owner
-        .clone()
-        .unwrap_or_else(|| format!("{}@{host}", user()));
+    let process = tenure::this_process();
+    let who = args.owner.as_deref().unwrap_or(process.who());
     let label: Vec<&str> = args
         .label
         .iter()
@@ -61,13 +58,5 @@ fn party(args: &LockArgs) -> Party {
         .map(String::as_str)
         .filter(|t| !t.is_empty())
         .collect();
-    Party::new(&who, &label.join(" "), &host, std::process::id())
-}
-
-fn host() -> String {
-    gethostname::gethostname().to_string_lossy().into_owned()
-}
-
-fn user() -> String {
-    whoami::username().unwrap_or_else(|_| rustix::process::getuid().as_raw().to_string())
+    Party::new(who, &label.join(" "), process.host(), process.pid())
 }
