@@ -67,7 +67,7 @@ impl Tenure {
         let mailbox = Arc::new(Mailbox::new(clock.clone()));
         let inbox = random::inbox()?;
         let listener: Weak<Mailbox> = Arc::downgrade(&mailbox);
-        let link = Arc::new(Link::new(store, clock));
+        let link = Arc::new(Link::new(store, clock, runtime.clone()));
         link.patiently(link.store().listen(&inbox, listener))
             .await??;
         let client = Client {

@@ -42,6 +42,7 @@ mod all;
 pub mod blocking;
 mod client;
 pub mod clock;
+mod combine;
 mod connect;
 mod gate;
 mod guard;

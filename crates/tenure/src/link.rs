@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Store, Timestamp};
+use tokio::runtime::Handle;
 
 use crate::clock::{Clock, bounded};
+use crate::combine::Lane;
 
 #[derive(Debug)]
 pub(crate) struct Link {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    lane: Lane,
     /// When a request was sent, and what the store's clock then said: the newest such pair.
     anchor: Mutex<Option<Anchor>>,
 }
@@ -33,10 +36,11 @@ pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(2);
 const LOOK_LIMIT: Duration = Duration::from_secs(20);
 
 impl Link {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, runtime: Handle) -> Self {
         Self {
             store,
             clock,
+            lane: Lane::new(runtime),
             anchor: Mutex::new(None),
         }
     }
@@ -53,13 +57,23 @@ impl Link {
         &*self.store
     }
 
-    pub(crate) async fn ask(&self, name: &LockName, action: Action) -> Result<Answer, Error> {
-        let batch = [action.on(name.clone())];
-        let mut answers = self.ask_all(&batch, CALL_LIMIT).await;
-        answers.pop().unwrap_or_else(|| Err(wrong_count(1, 0)))
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
     }
 
-    /// Asks a batch; always answers one result per request.
+    /// Asks, together with whoever else asks at the same time.
+    ///
+    /// # Cancel safety
+    /// See [`Lane::ask`].
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        name: &LockName,
+        action: Action,
+    ) -> Result<Answer, Error> {
+        Lane::ask(self, action.on(name.clone())).await
+    }
+
+    /// Asks a batch as it is, at once; always answers one result per request.
     pub(crate) async fn ask_all(
         &self,
         batch: &[Request],
@@ -115,7 +129,7 @@ impl Link {
     }
 }
 
-fn no_answer(limit: Duration) -> Error {
+pub(crate) fn no_answer(limit: Duration) -> Error {
     Error::new(
         ErrorKind::Unavailable,
         format!("the store did not answer within {limit:?}; whether it acted is unknown"),

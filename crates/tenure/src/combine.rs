@@ -1,0 +1,170 @@
+//! [`Lane`]: requests that arrive while calls are under way travel together in the next one.
+//!
+//! A store that has nothing to do gets a request at once, and there is no timer, so nobody ever waits
+//! for company. Under load many requests share one call: one script call, one transaction, one fsync.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tenure_core::{Action, Cancel, Error, ErrorKind, Moment, Request};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::link::{Answer, CALL_LIMIT, Link, no_answer};
+
+/// Calls under way at once: a swallowed reply must not hold up the rest, and the next batch is on
+/// its way while the store works on the one before.
+const CALLS: usize = 4;
+/// Requests in one call: more would keep the store's other clients waiting.
+const BATCH: usize = 64;
+
+/// What waits for the next call, and how many calls are under way.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    runtime: Handle,
+    traffic: Mutex<Traffic>,
+}
+
+#[derive(Debug, Default)]
+struct Traffic {
+    calls: usize,
+    queue: VecDeque<Queued>,
+}
+
+/// A request on its way, and where its answer goes. Nobody listens if the asker was dropped.
+#[derive(Debug)]
+struct Queued {
+    request: Request,
+    /// Time in the queue counts as time that the store takes to answer.
+    deadline: Moment,
+    answer: oneshot::Sender<Result<Answer, Error>>,
+}
+
+/// The right to make one call; what has queued up meanwhile takes it over when it is dropped.
+struct Slot {
+    link: Arc<Link>,
+}
+
+impl Lane {
+    /// A lane whose batches travel on `runtime`.
+    pub(crate) fn new(runtime: Handle) -> Self {
+        Self {
+            runtime,
+            traffic: Mutex::default(),
+        }
+    }
+
+    /// Asks alone if the way is free, else together with others.
+    ///
+    /// # Cancel safety
+    /// As with the store itself: the request has been carried out, or not, or will be. An acquire
+    /// must then not be repeated with the same owner: if it travelled with others, it is cancelled
+    /// here after its call.
+    pub(crate) async fn ask(link: &Arc<Link>, request: Request) -> Result<Answer, Error> {
+        let (_slot, request) = match link.lane().enter(link, request) {
+            Ok(entered) => entered,
+            Err(answer) => return answer.await.unwrap_or_else(|_| Err(closed())),
+        };
+        let mut answers = link.ask_all(&[request], CALL_LIMIT).await;
+        answers.pop().unwrap_or_else(|| Err(closed()))
+    }
+
+    /// A slot and the request back if the way is free; else where the answer will arrive.
+    fn enter(
+        &self,
+        link: &Arc<Link>,
+        request: Request,
+    ) -> Result<(Slot, Request), oneshot::Receiver<Result<Answer, Error>>> {
+        let mut traffic = self.traffic();
+        if traffic.calls < CALLS && traffic.queue.is_empty() {
+            traffic.calls += 1;
+            return Ok((Slot { link: link.clone() }, request));
+        }
+        let (answer, arrives) = oneshot::channel();
+        traffic.queue.push_back(Queued {
+            request,
+            deadline: link.now().plus(CALL_LIMIT),
+            answer,
+        });
+        Err(arrives)
+    }
+
+    /// The next batch for a slot that has become free; none gives the slot back.
+    fn next(&self) -> Option<Vec<Queued>> {
+        let mut traffic = self.traffic();
+        let count = traffic.queue.len().min(BATCH);
+        if count == 0 {
+            traffic.calls -= 1;
+            return None;
+        }
+        Some(traffic.queue.drain(..count).collect())
+    }
+
+    fn traffic(&self) -> MutexGuard<'_, Traffic> {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let lane = self.link.lane();
+        if let Some(batch) = lane.next() {
+            let slot = Slot {
+                link: self.link.clone(),
+            };
+            // On a runtime that has ended this drops the batch, whose askers are told.
+            lane.runtime.spawn(carry(slot, batch));
+        }
+    }
+}
+
+/// One call for many askers.
+async fn carry(slot: Slot, batch: Vec<Queued>) {
+    let now = slot.link.now();
+    let (mut requests, mut askers, mut limit) = (Vec::new(), Vec::new(), CALL_LIMIT);
+    for queued in batch {
+        if queued.answer.is_closed() {
+            continue; // Whoever is gone has asked for nothing.
+        }
+        if queued.deadline <= now {
+            let _ = queued.answer.send(Err(no_answer(CALL_LIMIT)));
+            continue;
+        }
+        limit = limit.min(queued.deadline.since(now));
+        requests.push(queued.request);
+        askers.push(queued.answer);
+    }
+    if requests.is_empty() {
+        return;
+    }
+    let answers = slot.link.ask_all(&requests, limit).await;
+    let mut orphans = Vec::new();
+    for ((request, asker), answer) in requests.into_iter().zip(askers).zip(answers) {
+        if asker.send(answer).is_err() {
+            orphans.extend(cancellation(request));
+        }
+    }
+    if !orphans.is_empty() {
+        slot.link.ask_all(&orphans, CALL_LIMIT).await;
+    }
+}
+
+/// Undoes an acquire whose asker is gone. The asker has cancelled it too, but that may have overtaken
+/// the call which the acquire was part of.
+fn cancellation(request: Request) -> Option<Request> {
+    let Action::Acquire(acquire) = request.action else {
+        return None;
+    };
+    let owner = acquire.owner;
+    Some(Action::Cancel(Cancel { owner }).on(request.name))
+}
+
+fn closed() -> Error {
+    Error::new(
+        ErrorKind::Closed,
+        "the runtime that this client was connected on has ended; connect again on a living one",
+    )
+}
+
+#[cfg(test)]
+mod tests;
