@@ -1,16 +1,19 @@
 //! [`Party`]: who is behind an owner id, in words for people.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Who holds or waits, for people to read. Never used to decide anything.
 ///
 /// Control characters are replaced, so that a label cannot play tricks on the terminal of whoever
 /// reads it, and each text is cut at 200 characters.
+///
+/// Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Party {
-    who: String,
-    label: String,
-    host: String,
+    who: Arc<str>,
+    label: Arc<str>,
+    host: Arc<str>,
     pid: u32,
 }
 
@@ -67,9 +70,11 @@ impl fmt::Display for Party {
     }
 }
 
-fn tame(text: &str) -> String {
-    text.chars()
+fn tame(text: &str) -> Arc<str> {
+    let tamed: String = text
+        .chars()
         .take(200)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
+        .collect();
+    tamed.into()
 }

@@ -3,7 +3,7 @@
 mod attempt;
 mod progress;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tenure_core::{
@@ -105,7 +105,8 @@ pub(crate) async fn wait_for(
     wanted: &Wanted,
     wait: Wait,
 ) -> Result<Arc<Hold>, Error> {
-    let report = wanted.report.clone().unwrap_or_default();
+    // Made when there is something to tell: a lock that is free needs none.
+    let report = OnceLock::new();
     let gate = client.gates.gate(&wanted.name);
     let conversation = converse(client, wanted, &gate, &report);
     match wait {
@@ -120,7 +121,8 @@ pub(crate) async fn wait_for(
                 biased;
                 result = conversation => result,
                 () = client.link.clock().sleep_until(deadline) => {
-                    Err(report.borrow().ran_out(&wanted.name, limit, gate.news()))
+                    let report = report.get_or_init(watch::Sender::default).borrow();
+                    Err(report.ran_out(&wanted.name, limit, gate.news()))
                 }
             }
         }
@@ -137,8 +139,9 @@ async fn converse(
     client: &Arc<Client>,
     wanted: &Wanted,
     gate: &Arc<Gate>,
-    report: &watch::Sender<WaitReport>,
+    report: &OnceLock<watch::Sender<WaitReport>>,
 ) -> Result<Arc<Hold>, Error> {
+    let report = || report.get_or_init(|| wanted.report.clone().unwrap_or_default());
     let turn = gate.enter().await;
     let mut attempt = Attempt::new(client, wanted)?;
     let waiting = Waiting::Queue {
@@ -152,7 +155,7 @@ async fn converse(
             Ok(Turnout::Blocked(blocked)) => blocked,
             Ok(Turnout::TooLate(error)) | Err(error) if error.retry() == Retry::Later => {
                 turn.tell(News::Silent(error.to_string()));
-                report.send_modify(|report| report.store_failed(error, client.link.now()));
+                report().send_modify(|report| report.store_failed(error, client.link.now()));
                 client.link.clock().sleep(random::jittered(pause)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 continue;
@@ -162,7 +165,7 @@ async fn converse(
         pause = FIRST_PAUSE;
         let ask_again = ask_again_after(&blocked);
         turn.tell(News::Blocked(blocked.clone()));
-        report.send_modify(|report| report.store_answered(blocked));
+        report().send_modify(|report| report.store_answered(blocked));
         let clock = client.link.clock();
         let letter = tokio::select! {
             biased;

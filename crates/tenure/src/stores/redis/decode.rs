@@ -10,6 +10,7 @@ use tenure_core::{
 };
 
 use super::errors::{self, Failure};
+use super::step::Nonce;
 
 /// What a script said to one request.
 #[derive(Debug)]
@@ -21,12 +22,11 @@ pub(super) struct Answer {
 }
 
 /// Reads the reply to the request with this nonce, owner and fence.
-pub(super) fn answer(text: &str, nonce: &str, asked: &Asked) -> Result<Answer, Failure> {
+pub(super) fn answer(text: &str, nonce: Nonce, asked: &Asked) -> Result<Answer, Failure> {
     let mut words = Words(text.split_ascii_whitespace());
-    let owner = asked
-        .owner
-        .map_or("-".to_owned(), |owner| owner.to_string());
-    if words.next()? != nonce || words.next()? != owner {
+    let its_nonce = Nonce::from_word(words.next()?);
+    let its_owner = words.optional()?.map(str::parse).transpose();
+    if its_nonce != Some(nonce) || !its_owner.is_ok_and(|owner| owner == asked.owner) {
         return Err(Failure::protocol(
             "a reply belongs to another request: the connection is given up, please report this",
         ));
@@ -52,7 +52,7 @@ pub(super) struct Asked {
     pub(super) fence: Option<Fence>,
 }
 
-/// Undoes [`word`](super::encode::word).
+/// Undoes [`Word`](super::encode::Word).
 pub(super) fn text(word: &str) -> String {
     match word {
         "-" => String::new(),
@@ -252,37 +252,37 @@ mod tests {
             owner: Some(OWNER.parse().unwrap()),
             fence: Some(Fence::from_u64(7)),
         };
-        answer(text, "n1", &asked)
+        answer(text, Nonce::from_word("a1").unwrap(), &asked)
     }
 
     #[test]
     fn a_reply_to_another_request_is_never_taken_for_ours() {
         let other = OWNER.replace('0', "f");
         for text in [
-            format!("n2 {OWNER} 5 - granted 7 9"),
-            format!("n1 {other} 5 - granted 7 9"),
+            format!("a2 {OWNER} 5 - granted 7 9"),
+            format!("a1 {other} 5 - granted 7 9"),
             "OK".to_owned(),
             String::new(),
-            format!("n1 {OWNER} 5 - sung 7"),
-            format!("n1 {OWNER} 5 - granted 7"),
+            format!("a1 {OWNER} 5 - sung 7"),
+            format!("a1 {OWNER} 5 - granted 7"),
         ] {
             let failure = read(&text).expect_err(&text);
             assert_eq!(failure.kind, ErrorKind::Protocol, "{text}");
             assert!(failure.fatal, "the connection is given up: {text}");
         }
-        assert!(read(&format!("n1 {OWNER} 5 - granted 7 9")).is_ok());
+        assert!(read(&format!("a1 {OWNER} 5 - granted 7 9")).is_ok());
     }
 
     #[test]
     fn an_error_of_one_request_keeps_the_connection() {
-        let failure = read(&format!("n1 {OWNER} 5 - error OOM no memory")).unwrap_err();
+        let failure = read(&format!("a1 {OWNER} 5 - error OOM no memory")).unwrap_err();
         assert_eq!(failure.kind, ErrorKind::Refused);
         assert!(!failure.fatal);
     }
 
     #[test]
     fn a_foreign_holder_is_shown_with_its_type() {
-        let text = format!("n1 {OWNER} 5 (3 busy 1 2 - 1 - x - - - - 0 - list -");
+        let text = format!("a1 {OWNER} 5 (3 busy 1 2 - 1 - x - - - - 0 - list -");
         let answer = read(&text).unwrap();
         assert_eq!(answer.more.as_deref(), Some("(3"));
         let Some(Outcome::Busy(contention)) = answer.reply.map(|reply| reply.outcome) else {

@@ -1,5 +1,6 @@
 //! Requests as the KEYS and ARGV of scripts; see the header of each file in `scripts/`.
 
+use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -17,18 +18,47 @@ const LONGEST_WAIT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 /// A text that stays one word.
 const SPECIAL: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
+/// Texts in one buffer, because a call has hundreds of them.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    buffer: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    pub(super) fn push(&mut self, text: impl Display) {
+        write!(self.buffer, "{text}").expect("a String takes everything");
+        self.ends.push(self.buffer.len());
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// All of them together, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.buffer.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.buffer[start..*end])
+    }
+}
+
 /// The key of a lock, and those beside it, in the order of prelude.lua.
-pub(super) fn keys(prefix: &str, name: &str) -> [String; 6] {
-    let lock = format!("{prefix}{name}");
-    let beside = |what| format!("{RESERVED}{{{lock}}}:{what}");
-    let siblings = ["fence", "queue", "alive", "waiters", "forced"].map(beside);
-    let [fence, queue, alive, waiters, forced] = siblings;
-    [lock, fence, queue, alive, waiters, forced]
+pub(super) fn keys(prefix: &str, name: &str, keys: &mut Texts) {
+    keys.push(format_args!("{prefix}{name}"));
+    for what in ["fence", "queue", "alive", "waiters", "forced"] {
+        keys.push(format_args!("{RESERVED}{{{prefix}{name}}}:{what}"));
+    }
 }
 
 /// The channel of an inbox.
 pub(super) fn channel(prefix: &str, inbox: &Inbox) -> String {
-    word(&format!("{prefix}in:{inbox}"))
+    Word(&format!("{prefix}in:{inbox}")).to_string()
 }
 
 /// Which script carries out `action`.
@@ -58,61 +88,78 @@ pub(super) fn owner(action: &Action) -> Option<OwnerId> {
 }
 
 /// The arguments after nonce and owner.
-pub(super) fn arguments(prefix: &str, request: &Request, cursor: &str) -> Vec<String> {
+pub(super) fn arguments(prefix: &str, request: &Request, cursor: &str, words: &mut Texts) {
     match &request.action {
         Action::Acquire(acquire) => {
-            let (channel, alive_for) = match &acquire.waiting {
-                Waiting::No => (String::new(), Duration::ZERO),
-                Waiting::Queue { inbox, alive_for } => (channel(prefix, inbox), *alive_for),
-            };
-            let limit = acquire.not_after;
-            vec![
-                mode(acquire.mode),
-                acquire.ttl.as_millis().to_string(),
-                channel,
-                alive_for.min(LONGEST_WAIT).as_micros().to_string(),
-                limit.map_or(String::new(), |limit| limit.as_micros().to_string()),
-                party(&acquire.party),
-                cursor.to_owned(),
-                (acquire.ttl.as_millis() + 1).to_string(),
-            ]
+            words.push(ModeWord(acquire.mode));
+            words.push(acquire.ttl.as_millis());
+            match &acquire.waiting {
+                Waiting::No => {
+                    words.push("");
+                    words.push(0);
+                }
+                Waiting::Queue { inbox, alive_for } => {
+                    words.push(channel(prefix, inbox));
+                    words.push((*alive_for).min(LONGEST_WAIT).as_micros());
+                }
+            }
+            match acquire.not_after {
+                Some(limit) => words.push(limit.as_micros()),
+                None => words.push(""),
+            }
+            words.push(PartyWords(&acquire.party));
+            words.push(cursor);
+            words.push(acquire.ttl.as_millis() + 1);
         }
-        Action::Renew(renew) => vec![
-            renew.fence.to_string(),
-            renew.ttl.as_millis().to_string(),
-            u8::from(renew.detach).to_string(),
-        ],
-        Action::Convert(convert) => vec![convert.fence.to_string()],
-        Action::Release(release) => vec![release.fence.to_string()],
-        Action::ForceRelease(release) => vec![
-            release.fence.to_string(),
-            party(&release.by),
-            word(&release.reason),
-        ],
-        Action::Cancel(_) | Action::Inspect => Vec::new(),
+        Action::Renew(renew) => {
+            words.push(renew.fence);
+            words.push(renew.ttl.as_millis());
+            words.push(u8::from(renew.detach));
+        }
+        Action::Convert(convert) => words.push(convert.fence),
+        Action::Release(release) => words.push(release.fence),
+        Action::ForceRelease(release) => {
+            words.push(release.fence);
+            words.push(PartyWords(&release.by));
+            words.push(Word(&release.reason));
+        }
+        Action::Cancel(_) | Action::Inspect => {}
     }
 }
 
-/// Percent-encodes a text so that it is one word, never empty and never a lone `-`.
-pub(super) fn word(text: &str) -> String {
-    match text {
-        "" => "-".to_owned(),
-        "-" => "%2D".to_owned(),
-        text => utf8_percent_encode(text, SPECIAL).to_string(),
+/// A text, percent-encoded so that it is one word, never empty and never a lone `-`.
+#[derive(Clone, Copy)]
+pub(super) struct Word<'a>(pub(super) &'a str);
+
+impl Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => f.write_str("-"),
+            "-" => f.write_str("%2D"),
+            text => utf8_percent_encode(text, SPECIAL).fmt(f),
+        }
     }
 }
 
-fn mode(mode: Mode) -> String {
-    match mode {
-        Mode::Exclusive => "x".to_owned(),
-        Mode::Shared => "s".to_owned(),
-        Mode::Permits(permits) => format!("p{}/{}", permits.count(), permits.capacity()),
+struct ModeWord(Mode);
+
+impl Display for ModeWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Mode::Exclusive => f.write_str("x"),
+            Mode::Shared => f.write_str("s"),
+            Mode::Permits(permits) => write!(f, "p{}/{}", permits.count(), permits.capacity()),
+        }
     }
 }
 
-fn party(party: &Party) -> String {
-    let [host, who, label] = [party.host(), party.who(), party.label()].map(word);
-    format!("{} {host} {who} {label}", party.pid())
+struct PartyWords<'a>(&'a Party);
+
+impl Display for PartyWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [host, who, label] = [self.0.host(), self.0.who(), self.0.label()].map(Word);
+        write!(f, "{} {host} {who} {label}", self.0.pid())
+    }
 }
 
 #[cfg(test)]
@@ -121,16 +168,21 @@ mod tests {
 
     #[test]
     fn the_keys_beside_a_lock_cannot_be_the_key_of_a_lock() {
-        let [lock, siblings @ ..] = keys("tenure:", "nightly");
-        assert_eq!(lock, "tenure:nightly");
+        let mut texts = Texts::default();
+        keys("tenure:", "nightly", &mut texts);
+        let [lock, siblings @ ..] = &texts.iter().collect::<Vec<_>>()[..] else {
+            panic!("no keys");
+        };
+        assert_eq!(*lock, "tenure:nightly");
         assert_eq!(siblings[0], "~tenure:{tenure:nightly}:fence");
+        assert_eq!(siblings.len(), 5);
         assert!(siblings.iter().all(|key| key.starts_with(RESERVED)));
     }
 
     #[test]
     fn a_text_is_always_one_word() {
         for text in ["", "-", "a b", "100%", "naïve", "tab\t"] {
-            let encoded = word(text);
+            let encoded = Word(text).to_string();
             assert!(
                 encoded.is_ascii() && !encoded.contains([' ', '\t']),
                 "{encoded}"

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use redis::Cmd;
 
+use super::encode::Texts;
+
 /// Which script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScriptName {
@@ -52,18 +54,23 @@ impl ScriptName {
     }
 
     /// A call by hash, which fails with NOSCRIPT if the server does not have the script (any more).
-    pub(super) fn by_hash(self, keys: &[String], arguments: &[String]) -> Cmd {
+    pub(super) fn by_hash(self, keys: &Texts, arguments: &Texts) -> Cmd {
         Self::call("EVALSHA", &SCRIPTS[self as usize].hash, keys, arguments)
     }
 
     /// A call that carries the script, and leaves it with the server.
-    pub(super) fn in_full(self, keys: &[String], arguments: &[String]) -> Cmd {
+    pub(super) fn in_full(self, keys: &Texts, arguments: &Texts) -> Cmd {
         Self::call("EVAL", &SCRIPTS[self as usize].text, keys, arguments)
     }
 
-    fn call(word: &str, script: &str, keys: &[String], arguments: &[String]) -> Cmd {
-        let mut command = redis::cmd(word);
-        command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
+    fn call(word: &str, script: &str, keys: &Texts, arguments: &Texts) -> Cmd {
+        let count = 3 + keys.count() + arguments.count();
+        let bytes = word.len() + script.len() + 20 + keys.bytes() + arguments.bytes();
+        let mut command = Cmd::with_capacity(count, bytes);
+        command.arg(word).arg(script).arg(keys.count());
+        for text in keys.iter().chain(arguments.iter()) {
+            command.arg(text);
+        }
         command
     }
 }

@@ -2,6 +2,7 @@
 //! reply is checked to belong to its request.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::{Cmd, Pipeline, Value};
@@ -9,7 +10,7 @@ use tenure_core::{Action, Error, ErrorKind, Fence, LockName, Moment, Reply, Requ
 
 use super::connection::{Link, Live};
 use super::decode::{self, Answer, Asked};
-use super::encode::{self, FROM_THE_HEAD};
+use super::encode::{self, FROM_THE_HEAD, Texts};
 use super::errors::{self, Failure};
 use super::options::RESERVED;
 use super::scripts::ScriptName;
@@ -27,8 +28,25 @@ impl Nonces {
         Ok(Self(AtomicU64::new(start)))
     }
 
-    fn next(&self) -> String {
-        format!("{:x}", self.0.fetch_add(1, Ordering::Relaxed))
+    fn next(&self) -> Nonce {
+        Nonce(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The number of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Nonce(u64);
+
+impl Nonce {
+    /// What the reply echoes, read back.
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        u64::from_str_radix(word, 16).ok().map(Self)
+    }
+}
+
+impl fmt::Display for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
     }
 }
 
@@ -39,12 +57,12 @@ pub(super) async fn apply(
     batch: &[Request],
 ) -> Vec<Result<Reply, Error>> {
     let deadline = link.deadline();
-    let mut results: Vec<Result<Reply, Failure>> = batch.iter().map(|_| Err(unasked())).collect();
+    let mut results: Vec<Option<Result<Reply, Failure>>> = batch.iter().map(|_| None).collect();
     let mut items = Vec::with_capacity(batch.len());
     for (index, request) in batch.iter().enumerate() {
         match allowed(&link.options.prefix, &request.name) {
-            Ok(()) => items.push(Item::first(index, request, link, nonces)),
-            Err(failure) => results[index] = Err(failure),
+            Ok(()) => items.push(Item::first(index, request, nonces)),
+            Err(failure) => results[index] = Some(Err(failure)),
         }
     }
     while !items.is_empty() {
@@ -54,14 +72,13 @@ pub(super) async fn apply(
             match answer {
                 Ok(Answer { reply, more }) => {
                     if let Some(reply) = reply {
-                        results[item.index] = Ok(reply);
+                        results[item.index] = Some(Ok(reply));
                     }
-                    let request = &batch[item.index];
-                    unfinished.extend(more.map(|more| item.going_on(request, &more, link, nonces)));
+                    unfinished.extend(more.map(|more| item.going_on(more, nonces)));
                 }
                 // Somebody else's later step goes on where this one could not.
-                Err(_) if item.goes_on => {}
-                Err(failure) => results[item.index] = Err(failure),
+                Err(_) if item.goes_on() => {}
+                Err(failure) => results[item.index] = Some(Err(failure)),
             }
         }
         items = unfinished;
@@ -69,65 +86,79 @@ pub(super) async fn apply(
     let failed = |failure: Failure| failure.at(&link.options.address).error();
     results
         .into_iter()
-        .map(|result| result.map_err(failed))
+        .map(|result| result.unwrap_or_else(|| Err(unasked())).map_err(failed))
         .collect()
 }
 
 /// One request on its way to one script.
-struct Item {
+struct Item<'a> {
     /// Of the request, in the batch.
     index: usize,
-    name: LockName,
+    request: &'a Request,
     script: ScriptName,
-    keys: [String; 6],
-    nonce: String,
+    nonce: Nonce,
     asked: Asked,
-    arguments: Vec<String>,
-    /// Not the first call for this request: its outcome is known already.
-    goes_on: bool,
+    /// Where to go on in the queue, if this is not the first call for the request; its outcome is
+    /// then known already.
+    cursor: Option<String>,
 }
 
-impl Item {
-    fn first(index: usize, request: &Request, link: &Link, nonces: &Nonces) -> Self {
-        let prefix = &link.options.prefix;
+impl<'a> Item<'a> {
+    fn first(index: usize, request: &'a Request, nonces: &Nonces) -> Self {
         Self {
             index,
-            name: request.name.clone(),
+            request,
             script: encode::script(&request.action),
-            keys: encode::keys(prefix, request.name.as_str()),
             nonce: nonces.next(),
             asked: Asked {
                 owner: encode::owner(&request.action),
                 fence: fence(&request.action),
             },
-            arguments: encode::arguments(prefix, request, FROM_THE_HEAD),
-            goes_on: false,
+            cursor: None,
         }
     }
 
     /// The rest of a step that had looked at enough waiters. An acquire asks again, because its
     /// outcome may change; for all others it is enough that somebody is let in.
-    fn going_on(&self, request: &Request, cursor: &str, link: &Link, nonces: &Nonces) -> Self {
-        let asks_again = self.script == ScriptName::Acquire;
-        let (script, asked, arguments) = if asks_again {
-            let arguments = encode::arguments(&link.options.prefix, request, cursor);
-            (self.script, self.asked, arguments)
-        } else {
-            let nobody = Asked {
-                owner: None,
-                fence: None,
-            };
-            (ScriptName::Admit, nobody, vec![cursor.to_owned()])
+    fn going_on(&self, cursor: String, nonces: &Nonces) -> Self {
+        let nobody = Asked {
+            owner: None,
+            fence: None,
+        };
+        let (script, asked) = match self.script {
+            ScriptName::Acquire => (ScriptName::Acquire, self.asked),
+            _ => (ScriptName::Admit, nobody),
         };
         Self {
             index: self.index,
-            name: self.name.clone(),
+            request: self.request,
             script,
-            keys: self.keys.clone(),
             nonce: nonces.next(),
             asked,
-            arguments,
-            goes_on: true,
+            cursor: Some(cursor),
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.cursor.is_some()
+    }
+
+    fn name(&self) -> &LockName {
+        &self.request.name
+    }
+
+    /// Adds its KEYS and ARGV to those of its call.
+    fn write(&self, prefix: &str, keys: &mut Texts, arguments: &mut Texts) {
+        encode::keys(prefix, self.name().as_str(), keys);
+        arguments.push(self.nonce);
+        match self.asked.owner {
+            Some(owner) => arguments.push(owner),
+            None => arguments.push("-"),
+        }
+        let cursor = self.cursor.as_deref().unwrap_or(FROM_THE_HEAD);
+        match self.script {
+            ScriptName::Admit => arguments.push(cursor),
+            _ => encode::arguments(prefix, self.request, cursor, arguments),
         }
     }
 }
@@ -138,13 +169,13 @@ struct Call {
     items: Vec<usize>,
 }
 
-async fn run(link: &Link, items: &[Item], deadline: Moment) -> Vec<Result<Answer, Failure>> {
+async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<Answer, Failure>> {
     let live = match link.live(deadline).await {
         Ok(live) => live,
         Err(failure) => return items.iter().map(|_| Err(failure.clone())).collect(),
     };
     let (calls, independent) = sorted(items);
-    let mut answers: Vec<_> = items.iter().map(|_| Err(unasked())).collect();
+    let mut answers: Vec<_> = items.iter().map(|_| None).collect();
     // Calls that share a name must not overtake each other, not even when one of them has to be
     // repeated because the server forgot its script.
     let at_once = if independent { calls.len().max(1) } else { 1 };
@@ -154,13 +185,17 @@ async fn run(link: &Link, items: &[Item], deadline: Moment) -> Vec<Result<Answer
             let read = value.and_then(|value| texts(value, call.items.len()));
             for (position, index) in call.items.iter().enumerate() {
                 let item = &items[*index];
-                answers[*index] = match &read {
-                    Ok(texts) => decode::answer(&texts[position], &item.nonce, &item.asked),
+                answers[*index] = Some(match &read {
+                    Ok(texts) => decode::answer(&texts[position], item.nonce, &item.asked),
                     Err(failure) => Err(failure.clone()),
-                };
+                });
             }
         }
     }
+    let answers: Vec<_> = answers
+        .into_iter()
+        .map(|answer| answer.unwrap_or_else(|| Err(unasked())))
+        .collect();
     if answers
         .iter()
         .any(|answer| answer.as_ref().is_err_and(|failure| failure.fatal))
@@ -172,14 +207,21 @@ async fn run(link: &Link, items: &[Item], deadline: Moment) -> Vec<Result<Answer
 
 /// Sorts items into calls, each request after all earlier ones of its name; answers too whether all
 /// calls are about different names.
-fn sorted(items: &[Item]) -> (Vec<Call>, bool) {
+fn sorted(items: &[Item<'_>]) -> (Vec<Call>, bool) {
+    if let [item] = items {
+        let call = Call {
+            script: item.script,
+            items: vec![0],
+        };
+        return (vec![call], true);
+    }
     let mut calls: Vec<Call> = Vec::new();
     let mut last_call: HashMap<&LockName, usize> = HashMap::new();
     let mut independent = true;
     for (index, item) in items.iter().enumerate() {
         let script = item.script;
         let room = |call: &Call| call.script == script && call.items.len() < script.batch_limit();
-        let earlier = last_call.get(&item.name).copied();
+        let earlier = last_call.get(item.name()).copied();
         let place = calls
             .iter()
             .rposition(room)
@@ -193,7 +235,7 @@ fn sorted(items: &[Item]) -> (Vec<Call>, bool) {
         });
         independent &= earlier.is_none_or(|earlier| earlier == place);
         calls[place].items.push(index);
-        last_call.insert(&item.name, place);
+        last_call.insert(item.name(), place);
     }
     (calls, independent)
 }
@@ -202,11 +244,15 @@ fn sorted(items: &[Item]) -> (Vec<Call>, bool) {
 async fn send(
     link: &Link,
     live: &Live,
-    items: &[Item],
+    items: &[Item<'_>],
     calls: &[Call],
     deadline: Moment,
 ) -> Vec<Result<Value, Failure>> {
-    let wires: Vec<_> = calls.iter().map(|call| on_the_wire(items, call)).collect();
+    let prefix = &link.options.prefix;
+    let wires: Vec<_> = calls
+        .iter()
+        .map(|call| on_the_wire(prefix, items, call))
+        .collect();
     let commands = wires
         .iter()
         .zip(calls)
@@ -230,14 +276,10 @@ async fn send(
     values
 }
 
-fn on_the_wire(items: &[Item], call: &Call) -> (Vec<String>, Vec<String>) {
-    let (mut keys, mut arguments) = (Vec::new(), Vec::new());
-    for item in call.items.iter().map(|index| &items[*index]) {
-        keys.extend(item.keys.iter().cloned());
-        arguments.push(item.nonce.clone());
-        let owner = item.asked.owner;
-        arguments.push(owner.map_or("-".to_owned(), |owner| owner.to_string()));
-        arguments.extend(item.arguments.iter().cloned());
+fn on_the_wire(prefix: &str, items: &[Item<'_>], call: &Call) -> (Texts, Texts) {
+    let (mut keys, mut arguments) = (Texts::default(), Texts::default());
+    for index in &call.items {
+        items[*index].write(prefix, &mut keys, &mut arguments);
     }
     (keys, arguments)
 }
@@ -280,7 +322,8 @@ fn texts(value: Value, count: usize) -> Result<Vec<String>, Failure> {
 
 /// With an empty prefix, a lock must not take the place of what is kept beside another.
 fn allowed(prefix: &str, name: &LockName) -> Result<(), Failure> {
-    if format!("{prefix}{name}").starts_with(RESERVED) {
+    let mut key = prefix.chars().chain(name.as_str().chars());
+    if RESERVED.chars().all(|c| key.next() == Some(c)) {
         return Err(Failure::new(
             ErrorKind::InvalidInput,
             format!(
