@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tenure_core::{
     Action, BoxFuture, Decision, Error, Finding, Guarantees, Handover, Holds, Inbox, Listener,
@@ -22,6 +23,10 @@ pub struct MemoryStore {
 }
 
 const SHARDS: u64 = 64;
+/// A shard with fewer names than this is not worth a sweep.
+const SWEPT_FROM: usize = 128;
+/// How long a name is remembered that nobody uses.
+const REMEMBERED: Duration = Duration::from_secs(3600);
 
 impl MemoryStore {
     /// An empty store whose leases end by `clock`.
@@ -75,6 +80,10 @@ impl MemoryStore {
         } = decide(state, &request.action, now, &self.listeners);
         if !matches!(request.action, Action::Inspect) {
             shard.insert(request.name.clone(), state);
+            // Now and then, so that names that nobody uses any more do not pile up for ever.
+            if shard.len() >= SWEPT_FROM && shard.len().is_power_of_two() {
+                shard.retain(|_, state| !is_forgettable(state, now));
+            }
         }
         // Delivered with the shard locked, so that a hand-over cannot overtake an earlier one.
         self.deliver(&request.name, now, handovers);
@@ -162,6 +171,16 @@ impl Store for MemoryStore {
     }
 }
 
+/// Whether nothing is left of a name but a fence that the clock has long passed, so that the next
+/// one is higher in any case.
+fn is_forgettable(state: &LockState, now: Timestamp) -> bool {
+    let fenced = Timestamp::from_micros(state.last_fence.as_u64());
+    let forced = state.forced.as_ref().map_or(fenced, |forced| forced.at);
+    state.holders.iter().all(|holder| holder.expiry <= now)
+        && state.queue.iter().all(|waiter| waiter.alive_until <= now)
+        && fenced.max(forced).plus(REMEMBERED) < now
+}
+
 /// Who listens, by inbox. A client that is gone no longer listens and is passed over.
 #[derive(Default)]
 struct Listeners(Mutex<HashMap<Inbox, Weak<dyn Listener>>>);
@@ -231,3 +250,53 @@ pub const GUARANTEES: Guarantees = Guarantees {
         },
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Acquire, Mode, OwnerId, Party, Release, Ttl, Waiting};
+
+    use super::*;
+    use crate::clock::VirtualClock;
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_nobody_uses_are_forgotten_and_their_fences_still_grow() {
+        let clock = Arc::new(VirtualClock::new());
+        let store = MemoryStore::new(clock.clone());
+        let mut last = HashMap::new();
+        for round in 0..40_u64 {
+            for number in 0..1_000 {
+                let name = LockName::new(format!("name {}", round * 500 + number)).unwrap();
+                let fence = use_once(&store, &name);
+                assert!(last.insert(name, fence).is_none_or(|before| before < fence));
+            }
+            clock.sleep(REMEMBERED * 2).await;
+        }
+        let kept: usize = store
+            .shards
+            .iter()
+            .map(|shard| shard.lock().unwrap().len())
+            .sum();
+        assert!(last.len() > 20_000);
+        assert!(kept < 10_000, "{kept} names are remembered");
+    }
+
+    fn use_once(store: &MemoryStore, name: &LockName) -> tenure_core::Fence {
+        let owner = OwnerId::from_bytes([1; 16]);
+        let acquire = Acquire {
+            owner,
+            mode: Mode::Exclusive,
+            ttl: Ttl::DEFAULT,
+            party: Party::default(),
+            waiting: Waiting::No,
+            anchor: None,
+            not_after: None,
+        };
+        let reply = store.apply_one(&Action::Acquire(acquire).on(name.clone()));
+        let Outcome::Granted(grant) = reply.outcome else {
+            panic!("{name} is free");
+        };
+        let fence = grant.fence;
+        store.apply_one(&Action::Release(Release { owner, fence }).on(name.clone()));
+        fence
+    }
+}
