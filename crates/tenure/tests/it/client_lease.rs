@@ -172,3 +172,20 @@ async fn whoever_is_ousted_learns_by_whom_and_why() {
         "the late release ends nobody else's hold"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_others_held_meanwhile_cannot_be_extended() {
+    let world = World::new().await;
+    let guard = world.tenure.lock("x").no_renew().acquire().await.unwrap();
+    let lease = guard.lease();
+    world.clock.jump(secs(31));
+    let other = world.other_client().await;
+    let next = acquired(other.lock("x").try_acquire().await.unwrap());
+    next.release().await.unwrap();
+    // Free again, and still not the first one's: neither by the guard nor by its lease.
+    let error = guard.extend(secs(60)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    let error = other.renew_lease("x", lease, Ttl::DEFAULT).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Lost);
+    assert!(world.is_idle("x").await);
+}

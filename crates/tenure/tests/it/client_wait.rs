@@ -1,5 +1,6 @@
 //! Waiting for a lock that others have: trying, bounded waits, many waiters, who comes next.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -145,6 +146,27 @@ async fn a_thousand_local_waiters_are_one_to_the_store_and_are_served_in_order()
     assert_eq!(world.store.count("release"), 1_001);
     assert_eq!(world.store.pushes() - pushes, 1_000);
     assert!(world.store.count("acquire") <= 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_tasks_with_one_lock_never_share_a_lease() {
+    let world = World::new().await;
+    let lock = world.tenure.lock("x");
+    let tasks: Vec<_> = (0..1_000)
+        .map(|_| {
+            tokio::spawn(lock.clone().run(async |guard| {
+                tokio::task::yield_now().await;
+                guard.lease()
+            }))
+        })
+        .collect();
+    let mut owners = HashSet::new();
+    let mut fences = HashSet::new();
+    for task in tasks {
+        let lease = task.await.unwrap().unwrap();
+        assert!(owners.insert(lease.owner) && fences.insert(lease.fence));
+    }
+    assert_eq!(owners.len(), 1_000);
 }
 
 #[tokio::test(start_paused = true)]

@@ -164,8 +164,11 @@ async fn a_stale_push_is_not_believed() {
     let third = world.other_client().await;
     let thief = third.lock("x").try_acquire().await.unwrap();
     let thief = crate::client_world::acquired(thief);
+    world.store.forget_calls();
     others_act().await;
     assert!(!waiting.is_finished());
+    let asked = world.store.count("acquire");
+    assert!(asked <= 1, "asked {asked} times because of one push");
     thief.release().await.unwrap();
     let next = waiting.await.unwrap().unwrap();
     next.ensure().unwrap();

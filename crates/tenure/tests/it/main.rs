@@ -25,6 +25,8 @@ mod client_owner;
 #[cfg(feature = "test-util")]
 mod client_renewal;
 mod client_runtime;
+#[cfg(all(feature = "test-util", any(feature = "redis", feature = "sqlite")))]
+mod client_stores;
 #[cfg(feature = "test-util")]
 mod client_wait;
 #[cfg(feature = "test-util")]
@@ -32,6 +34,7 @@ mod client_wakeup;
 #[cfg(feature = "test-util")]
 mod client_world;
 mod conformance;
+mod edge_cases;
 #[cfg(feature = "redis")]
 mod redis_errors;
 #[cfg(feature = "redis")]
