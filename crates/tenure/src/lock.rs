@@ -8,8 +8,10 @@ use tokio::sync::watch;
 
 use crate::acquire::{self, Blocked, Wait, WaitReport, Wanted};
 use crate::client::Client;
+use crate::clock::bounded;
 use crate::guard::Guard;
 use crate::hold::Renewing;
+use crate::link::CALL_LIMIT;
 use crate::owner::Owner;
 
 /// A lock that is described but not yet held. Nothing happens until it is acquired.
@@ -192,8 +194,9 @@ impl Lock {
     /// `work` is only stopped at an await; what it started elsewhere goes on.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire), and [`ErrorKind::Lost`]. A failed release is not an error
-    /// here: the work was done under the lock, and the lease ends by itself.
+    /// As [`acquire`](Self::acquire), and [`ErrorKind::Lost`]. A store that cannot be told of the
+    /// release is not an error here and is not waited for: the work was done under the lock, and the
+    /// release goes on in the background.
     ///
     /// # Cancel safety
     /// Dropping the future drops `work` and releases in the background.
@@ -206,6 +209,7 @@ impl Lock {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub async fn run<T>(self, work: impl AsyncFnOnce(&Guard) -> T) -> Result<T, Error> {
+        let clock = self.client.link.clock().clone();
         let guard = self.acquire().await?;
         let outcome = tokio::select! {
             biased;
@@ -213,8 +217,8 @@ impl Lock {
             value = work(&guard) => Ok(value),
         };
         match outcome {
-            Ok(value) => match guard.release().await {
-                Err(error) if error.kind() == ErrorKind::Lost => Err(error),
+            Ok(value) => match bounded(&*clock, CALL_LIMIT, guard.release()).await {
+                Some(Err(error)) if error.kind() == ErrorKind::Lost => Err(error),
                 _ => Ok(value),
             },
             Err(error) => Err(error),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Error, Fence, Moment, OwnerId, Validity};
+use tenure_core::{Error, Fence, Moment, OwnerId, Timestamp, Validity};
 
 use super::{Anchor, Hold, NewHold, Wanted};
 use crate::client::Client;
-use crate::keeper::Errand;
+use crate::keeper::{Errand, Times};
 use crate::mailbox::Slot;
 use crate::random;
 
@@ -20,6 +20,8 @@ pub(super) struct Attempt {
     /// The send time and store time of the last reply, which anchors a pushed grant.
     pub(super) anchor: Option<Anchor>,
     leftovers: Leftovers,
+    /// A request that no `not_after` keeps from being carried out late was never answered.
+    adrift: bool,
 }
 
 /// Whether the store may know of this attempt.
@@ -39,12 +41,20 @@ impl Attempt {
             slot: client.mailbox.open(owner),
             anchor: None,
             leftovers: Leftovers::None,
+            adrift: false,
         })
     }
 
     /// A request is about to be sent.
-    pub(super) fn sent(&mut self) {
+    pub(super) fn sent(&mut self, not_after: Option<Timestamp>) {
         self.leftovers = Leftovers::Possible;
+        self.adrift |= not_after.is_none();
+    }
+
+    /// It was answered. An earlier one may still be adrift, but was sent before this one.
+    pub(super) fn answered(&mut self, anchor: Anchor) {
+        self.anchor = Some(anchor);
+        self.adrift = false;
     }
 
     /// The store has said that it keeps nothing of this attempt.
@@ -86,9 +96,13 @@ impl Drop for Attempt {
         self.client.mailbox.close(self.owner);
         if self.leftovers == Leftovers::Possible {
             let Wanted { name, ttl, .. } = &self.wanted;
-            self.client
-                .keeper
-                .run(Errand::cancel(name.clone(), self.owner, *ttl));
+            let times = if self.adrift {
+                Times::Twice
+            } else {
+                Times::Once
+            };
+            let errand = Errand::cancel(name.clone(), self.owner, *ttl, times);
+            self.client.keeper.run(errand);
         }
     }
 }

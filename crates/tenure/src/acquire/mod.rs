@@ -209,9 +209,9 @@ async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> 
         anchor,
         not_after: link.not_after(),
     };
-    attempt.sent();
+    attempt.sent(request.not_after);
     let answer = link.ask(&wanted.name, Action::Acquire(request)).await?;
-    attempt.anchor = Some((answer.sent, answer.now));
+    attempt.answered((answer.sent, answer.now));
     match answer.outcome {
         Outcome::Granted(grant) => {
             let validity = Validity::of_reply(answer.sent, answer.now, grant.expiry);

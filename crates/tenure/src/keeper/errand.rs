@@ -22,6 +22,16 @@ pub(crate) struct Errand {
     request: Request,
     /// After this long, what is to be undone has ended by itself.
     matters_for: Duration,
+    times: Times,
+}
+
+/// How often an errand is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Times {
+    Once,
+    /// Once more a moment later: what it undoes may still be on its way, with nothing in it that
+    /// would make it too late.
+    Twice,
 }
 
 impl Errand {
@@ -35,15 +45,17 @@ impl Errand {
         Self {
             request,
             matters_for: hold.ttl().duration(),
+            times: Times::Once,
         }
     }
 
     /// Removes the place in the queue or the grant of an attempt that was given up.
-    pub(crate) fn cancel(name: LockName, owner: OwnerId, ttl: Ttl) -> Self {
+    pub(crate) fn cancel(name: LockName, owner: OwnerId, ttl: Ttl, times: Times) -> Self {
         let request = Action::Cancel(Cancel { owner }).on(name);
         Self {
             request,
             matters_for: ttl.duration() + crate::acquire::ALIVE_FOR,
+            times,
         }
     }
 }
@@ -59,7 +71,7 @@ pub(super) struct Errands {
     link: Arc<Link>,
     ready: VecDeque<Open>,
     calls: FuturesUnordered<BoxFuture<'static, Vec<Open>>>,
-    /// Those that failed, until they are tried again.
+    /// Those that failed or are to be repeated, until then.
     pauses: FuturesUnordered<BoxFuture<'static, Vec<Open>>>,
 }
 
@@ -67,6 +79,7 @@ pub(super) struct Errands {
 struct Open {
     request: Request,
     until: Moment,
+    times: Times,
 }
 
 impl Errands {
@@ -83,6 +96,7 @@ impl Errands {
         self.ready.push_back(Open {
             request: errand.request,
             until: self.link.now().plus(errand.matters_for),
+            times: errand.times,
         });
     }
 
@@ -106,12 +120,12 @@ impl Errands {
     /// Cancel safe.
     pub(super) async fn progress(&mut self) {
         tokio::select! {
-            Some(failed) = self.calls.next() => {
-                if !failed.is_empty() {
+            Some(again) = self.calls.next() => {
+                if !again.is_empty() {
                     let pause = self.link.clock().sleep(random::jittered(PAUSE));
                     self.pauses.push(Box::pin(async move {
                         pause.await;
-                        failed
+                        again
                     }));
                 }
             }
@@ -130,20 +144,20 @@ impl Errands {
     }
 }
 
-/// One call; answers what has to be tried again.
+/// One call; answers what has to be done again.
 async fn call(link: Arc<Link>, batch: Vec<Open>) -> Vec<Open> {
     let requests: Vec<Request> = batch.iter().map(|open| open.request.clone()).collect();
     let answers = link.ask_all(&requests, CALL_LIMIT).await;
     let now = link.now();
-    batch
-        .into_iter()
-        .zip(answers)
-        .filter(|(open, answer)| {
-            let failed = answer
-                .as_ref()
-                .is_err_and(|error| error.retry() == Retry::Later);
-            failed && now < open.until
-        })
-        .map(|(open, _)| open)
-        .collect()
+    let mut again = Vec::new();
+    for (mut open, answer) in batch.into_iter().zip(answers) {
+        let repeated = match answer {
+            Ok(_) => std::mem::replace(&mut open.times, Times::Once) == Times::Twice,
+            Err(error) => error.retry() == Retry::Later,
+        };
+        if repeated && now < open.until {
+            again.push(open);
+        }
+    }
+    again
 }

@@ -20,8 +20,8 @@ use crate::hold::{Flight, Hold, Renewing};
 use crate::link::{Answer, CALL_LIMIT, Link};
 use crate::standing::Loss;
 
-pub(crate) use errand::Errand;
 use errand::Errands;
+pub(crate) use errand::{Errand, Times};
 use schedule::{Due, Schedule};
 
 /// How to reach the keeper. When the last one is dropped, the keeper finishes its errands and ends.

@@ -261,6 +261,18 @@ async fn work_that_ends_gives_its_lock_back_and_its_value() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_value_of_work_does_not_wait_for_a_store_that_hangs() {
+    let world = World::new().await;
+    world.script(Rule::on("release").does(Fault::Hang));
+    let started = world.now();
+    assert_eq!(world.tenure.lock("x").run(async |_| 7).await.unwrap(), 7);
+    assert!(world.now().since(started) <= secs(2) + millis(2));
+    world.store.resume().await;
+    world.tenure.settle().await;
+    assert!(world.is_idle("x").await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn work_that_ended_while_the_lock_was_being_lost_is_not_reported_as_safe() {
     let world = World::new().await;
     let (store, clock) = (world.store.clone(), world.clock.clone());

@@ -161,6 +161,25 @@ async fn a_request_that_arrives_after_its_cancellation_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_very_first_request_takes_nothing_late_either() {
+    let world = World::new().await;
+    // Nothing is known of the store's clock yet, so the request cannot say until when it counts.
+    world.script(Rule::on("acquire").does(Fault::Hang));
+    let lock = world.tenure.lock("x").wait(secs(1));
+    lock.acquire().await.unwrap_err();
+    while world.store.count("cancel") == 0 {
+        world.pass(millis(1)).await;
+    }
+    world.store.resume().await;
+    assert!(
+        !world.is_idle("x").await,
+        "carried out after its cancellation"
+    );
+    world.tenure.settle().await;
+    assert!(world.is_idle("x").await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_store_refuses_for_good_is_not_repeated() {
     let world = World::new().await;
     world.script(Rule::on("acquire").does(Fault::Refuse));
