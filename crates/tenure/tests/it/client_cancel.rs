@@ -300,3 +300,27 @@ async fn dropped_after_with_rules(
     }
     completed
 }
+
+/// Whoever asks while others do shares their calls, and must be able to leave them all the same.
+#[tokio::test(start_paused = true)]
+async fn a_crowd_that_gives_up_leaves_nothing_behind() {
+    for fault in [Fault::Delay(millis(50)), Fault::DelayReply(millis(50))] {
+        for patience in [0, 1, 49, 50, 51, 99, 100, 120, 170] {
+            let world = World::new().await;
+            world.script(Rule::on("acquire").does(fault));
+            let crowd: Vec<_> = (0..300)
+                .map(|number| tokio::spawn(world.tenure.lock(format!("name-{number}")).acquire()))
+                .collect();
+            world.pass(millis(patience)).await;
+            crowd.iter().for_each(tokio::task::JoinHandle::abort);
+            for task in crowd {
+                drop(task.await);
+            }
+            world.tenure.settle().await;
+            // What shared a call that was under way is undone right after it.
+            world.pass(secs(1)).await;
+            let left = world.tenure.list("").await.unwrap().locks;
+            assert!(left.is_empty(), "{fault:?} after {patience} ms: {left:?}");
+        }
+    }
+}
