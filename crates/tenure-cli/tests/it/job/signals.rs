@@ -86,5 +86,7 @@ fn the_job_starts_with_default_handlers_and_nothing_blocked() {
 fn mask(pid: rustix::process::Pid, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", raw(pid))).unwrap();
     let line = status.lines().find(|line| line.starts_with(field)).unwrap();
-    u64::from_str_radix(line.split_ascii_whitespace().nth(1).unwrap(), 16).unwrap()
+    let mask = line.split_ascii_whitespace().nth(1).unwrap();
+    // Without the C library's own signals from 32 on: its `posix_spawn` ignores them for a child.
+    u64::from_str_radix(mask, 16).unwrap() & 0x7fff_ffff
 }
