@@ -266,6 +266,17 @@ async fn a_server_without_scripts_is_not_supported() {
 }
 
 #[tokio::test]
+async fn a_server_that_repeats_the_password_is_not_quoted() {
+    let server = RedisServer::start_with(&["--rename-command", "HELLO", ""]);
+    let address = server.address();
+    let error = connecting(&format!("redis://:abc@{address}?protocol=resp3"))
+        .await
+        .unwrap_err();
+    assert_says(&error, ErrorKind::Unsupported, "resp2");
+    assert!(!format!("{error} {error:?}").contains("abc"), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_server_without_resp3_gets_resp2() {
     let server = RedisServer::start_with(&["--rename-command", "HELLO", ""]);
     let (holder, waiter) = (peer(&server).await, peer(&server).await);

@@ -86,7 +86,7 @@ impl Failure {
     }
 
     fn caused_by(mut self, cause: &impl ToString) -> Self {
-        self.cause = Some(cause.to_string());
+        self.cause = Some(without_arguments(&cause.to_string()).to_owned());
         self
     }
 
@@ -143,13 +143,20 @@ pub(super) fn from_text(text: &str) -> Failure {
     let place = text
         .find(" script: ")
         .filter(|_| text.contains(", on @user_script"));
-    let text = place.map_or(text, |place| &text[..place]).trim();
+    let text = without_arguments(place.map_or(text, |place| &text[..place])).trim();
     let known = text.split_whitespace().find_map(|word| {
         let code = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         by_code(code, text)
     });
     let failure = known.unwrap_or_else(|| by_words(text));
     failure.caused_by(&text)
+}
+
+/// A server that does not know a command repeats its arguments, and those of HELLO and AUTH are the
+/// password.
+fn without_arguments(text: &str) -> &str {
+    let arguments = text.find(", with args").or_else(|| text.find("with args"));
+    arguments.map_or(text, |place| &text[..place])
 }
 
 fn by_code(code: &str, text: &str) -> Option<Failure> {
@@ -329,6 +336,18 @@ mod tests {
             ("ERR something new", ErrorKind::Protocol),
         ] {
             assert_eq!(from_text(text).kind, kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_arguments_of_an_unknown_command_are_left_out() {
+        for text in [
+            "ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'default' 'OOM-pw' ",
+            "ERR unknown command `AUTH`, with args beginning with: `OOM-pw`, ",
+        ] {
+            let failure = from_text(text);
+            assert_eq!(failure.kind, ErrorKind::Unsupported);
+            assert!(!format!("{failure:?} {}", failure.error()).contains("OOM-pw"));
         }
     }
 
