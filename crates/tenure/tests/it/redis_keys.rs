@@ -62,6 +62,26 @@ async fn our_waiter_gets_in_after_a_foreign_release_when_it_asks_again() {
 }
 
 #[tokio::test]
+async fn a_fence_that_is_ahead_of_the_clock_is_remembered_until_the_clock_has_passed_it() {
+    let server = RedisServer::start();
+    let peer = peer(&server).await;
+    let key = "~tenure:{tenure:lock}:fence";
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        let first = peer.take("lock", &bid()).await;
+        peer.release("lock", first).await;
+        // The server's clock was ten days ahead once, and was then set right.
+        let ahead = first.fence.as_u64() + 10 * 86_400_000_000;
+        server.command(&["SET", key, &ahead.to_string(), "PX", "172800000"]);
+        let next = peer.take("lock", &bid_in(mode)).await;
+        assert_eq!(next.fence.as_u64(), ahead + 1);
+        let remembered: i64 = server.command(&["PTTL", key]).parse().unwrap();
+        assert!(remembered > 10 * 86_400_000, "{remembered} ms");
+        peer.release("lock", next).await;
+        server.command(&["DEL", key]);
+    }
+}
+
+#[tokio::test]
 async fn an_empty_prefix_shares_keys_with_others_but_not_ours() {
     let server = RedisServer::start();
     let peer = Peer::new(store(&format!("{}?prefix=", server.url())).await).await;

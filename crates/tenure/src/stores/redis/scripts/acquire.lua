@@ -17,6 +17,8 @@ local function quick(k, a)
   local limit, millis = ARGV[a + 7], tonumber(ttl)
   if millis > DAY or (limit ~= '' and tonumber(limit) < now) then return nil end
   local last = tonumber(redis.call('GET', fence_key) or 0) or 0
+  -- A clock that was set back: the careful way remembers the fence for longer.
+  if last >= now + DAY * 1000 then return nil end
   local fence = last < now and NOW or digits(last + 1)
   local expiry = digits(now + millis * 1000)
   redis.call('SET', fence_key, fence, 'PX', TWO_DAYS)

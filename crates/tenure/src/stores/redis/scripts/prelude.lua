@@ -22,7 +22,8 @@
 local EXAMINED = 50      -- waiters looked at in one step
 local PURGED = 100       -- silent waiters dropped in one step
 local SHOWN = 8          -- holders described to somebody who waits
-local DAY = 86400000     -- how long a last fence is remembered after its grant has ended, ms
+local DAY = 86400000     -- how long a last fence is remembered after its grant has ended (and the
+                         -- clock has passed it: it may have been set back), ms
 local TWO_DAYS = '172800000'
 local HOUR = '3600000'   -- how long a forced release is remembered, ms
 
@@ -299,7 +300,8 @@ local function machine()
   function tools.save(state)
     if not state.changed then return end
     if state.granted then
-      local remembered = digits(DAY + math.ceil(state.granted / 1000))
+      local ahead = math.max(state.granted, state.last - now)
+      local remembered = digits(DAY + math.ceil(ahead / 1000))
       redis.call('SET', state.fence, digits(state.last), 'PX', remembered)
     end
     local first = state.holders[1]
