@@ -47,7 +47,9 @@ const SCHEMES: [&str; 6] = ["memory", "sqlite", "redis", "rediss", "redis+unix",
 async fn connect_sqlite(url: &str, clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
     use crate::stores::sqlite::{Options, SqliteStore};
 
-    let store = Arc::new(SqliteStore::connect(Options::parse(url)?).await?);
+    // A process that was stopped while it opened the same file would hold us up for ever.
+    let opening = SqliteStore::connect(Options::parse(url)?);
+    let store = Arc::new(crate::link::patiently(&*clock, opening).await??);
     let anchor = store.clone();
     let tenure = Tenure::new(store, clock).await?;
     Ok(tenure.anchored_by(move |inbox| anchor.liveness_descriptor(inbox)))

@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Store, Timestamp};
+use tenure_core::{
+    Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Store, Timestamp, Validity,
+};
 use tokio::runtime::Handle;
 
 use crate::clock::{Clock, bounded};
@@ -29,10 +31,19 @@ pub(crate) struct Answer {
     pub(crate) outcome: Outcome,
 }
 
+impl Answer {
+    /// How long a hold until `expiry` may be relied upon: never longer than `asked_for`. The expiry
+    /// is further away if the store's clock was set back, and comes near again if that is undone.
+    pub(crate) fn validity(&self, expiry: Timestamp, asked_for: Duration) -> Validity {
+        let expiry = expiry.min(self.now.plus(asked_for));
+        Validity::of_reply(self.sent, self.now, expiry)
+    }
+}
+
 /// How long one call may take before its outcome counts as unknown.
 pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long looking at the whole store, or beginning to listen to it, may take.
+/// How long looking at the whole store, opening it or beginning to listen to it may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(20);
 
 impl Link {
@@ -109,8 +120,7 @@ impl Link {
 
     /// Runs something slower than a request, which must end all the same.
     pub(crate) async fn patiently<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
-        let answer = bounded(&*self.clock, LOOK_LIMIT, work).await;
-        answer.ok_or_else(|| no_answer(LOOK_LIMIT))
+        patiently(&*self.clock, work).await
     }
 
     /// The latest that the store's clock can show when a request sent now is carried out within the
@@ -127,6 +137,15 @@ impl Link {
             *anchor = Some((sent, now));
         }
     }
+}
+
+/// Runs something slower than a request, which must end all the same.
+pub(crate) async fn patiently<T>(
+    clock: &dyn Clock,
+    work: impl Future<Output = T>,
+) -> Result<T, Error> {
+    let answer = bounded(clock, LOOK_LIMIT, work).await;
+    answer.ok_or_else(|| no_answer(LOOK_LIMIT))
 }
 
 pub(crate) fn no_answer(limit: Duration) -> Error {

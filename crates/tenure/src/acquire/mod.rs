@@ -214,7 +214,7 @@ async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> 
     attempt.answered((answer.sent, answer.now));
     match answer.outcome {
         Outcome::Granted(grant) => {
-            let validity = Validity::of_reply(answer.sent, answer.now, grant.expiry);
+            let validity = answer.validity(grant.expiry, longest(wanted.ttl));
             // What was granted a while ago, to a push or a reply that we missed, ends soon.
             let whole = grant.expiry.since(answer.now) >= wanted.ttl.duration() * 9 / 10;
             let confirmed = whole.then_some(answer.sent);
@@ -251,11 +251,21 @@ async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> 
     }
 }
 
+/// The longest that a lease of this ttl can last without a further renewal: it may have begun as the
+/// claim window of a pushed grant (`Waiter::claim_window`).
+pub(crate) fn longest(ttl: Ttl) -> Duration {
+    ttl.duration().max(ALIVE_FOR / 2)
+}
+
 /// Makes a hold of what was pushed, if it can be relied upon; else we ask again.
 fn pushed(attempt: &mut Attempt, letter: Letter) -> Result<Option<Arc<Hold>>, Error> {
     let (Letter::Grant(grant, received), Some(anchor)) = (letter, attempt.anchor) else {
         return Ok(None);
     };
+    if grant.now < anchor.1 {
+        // The store has said since that we do not hold it, or its clock was set back.
+        return Ok(None);
+    }
     match Validity::of_push(anchor, received, grant.now, grant.expiry) {
         PushedValidity::Trusted(validity) => attempt.hold(grant.fence, validity, None),
         PushedValidity::ConfirmFirst => Ok(None),
@@ -275,7 +285,7 @@ async fn prolong(attempt: &mut Attempt, fence: Fence) -> Result<Turnout, Error> 
     let answer = link.ask(&name, Action::Renew(renew)).await?;
     let hold = match answer.outcome {
         Outcome::Renewed { expiry } => {
-            let validity = Validity::of_reply(answer.sent, answer.now, expiry);
+            let validity = answer.validity(expiry, longest(ttl));
             attempt.hold(fence, validity, Some(answer.sent))?
         }
         _ => None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenure_core::{
     Action, Convert, Error, ErrorKind, Fence, Kind, Lease, LockName, Mode, Moment, Outcome, Renew,
-    Ttl, Validity,
+    Ttl,
 };
 use tokio::sync::watch;
 
@@ -306,7 +306,7 @@ impl Guard {
         let answer = link.ask(&hold.name, Action::Renew(renew)).await?;
         match answer.outcome {
             Outcome::Renewed { expiry } => {
-                let validity = Validity::of_reply(answer.sent, answer.now, expiry);
+                let validity = answer.validity(expiry, ttl.duration());
                 hold.confirm(validity, link.now());
                 self.ensure()
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Action, BoxFuture, Error, ErrorKind, Moment, Outcome, Renew, Request, Validity};
+use tenure_core::{Action, BoxFuture, Error, ErrorKind, Moment, Outcome, Renew, Request};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::bounded;
@@ -213,7 +213,7 @@ impl Work {
     fn confirmed(&mut self, hold: Arc<Hold>, answer: Answer, now: Moment) {
         match answer.outcome {
             Outcome::Renewed { expiry } => {
-                let validity = Validity::of_reply(answer.sent, answer.now, expiry);
+                let validity = answer.validity(expiry, hold.ttl().duration());
                 if !hold.confirm(validity, now) {
                     self.renewed_too_late(&hold);
                 } else if hold.renewing == Renewing::Yes {

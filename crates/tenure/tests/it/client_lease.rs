@@ -1,7 +1,13 @@
 //! Length and end of a lease: limits, leases that are left behind or handed on, and taking by force.
 
-use tenure::test_util::{Fault, Rule};
-use tenure::{ErrorKind, Loss, Ttl};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tenure::clock::Clock;
+use tenure::core::BoxFuture;
+use tenure::stores::memory::MemoryStore;
+use tenure::test_util::{Fault, Rule, VirtualClock};
+use tenure::{ErrorKind, Loss, Moment, Tenure, Ttl};
 
 use crate::client_world::{World, acquired, millis, others_act, secs};
 
@@ -21,6 +27,43 @@ async fn without_renewal_a_lease_ends_after_its_ttl() {
     let held = world.now().since(started);
     assert!(held > millis(4900) && held < secs(5), "{held:?}");
     assert_eq!(world.store.count("renew"), 0);
+}
+
+/// The clock of a store, which can be set back.
+#[derive(Debug)]
+struct SetBack {
+    clock: VirtualClock,
+    by: Mutex<Duration>,
+}
+
+impl Clock for SetBack {
+    fn now(&self) -> Moment {
+        self.clock.now().minus(*self.by.lock().unwrap())
+    }
+
+    fn sleep_until(&self, moment: Moment) -> BoxFuture<'static, ()> {
+        self.clock.sleep_until(moment)
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_whose_clock_is_set_back_and_forth_leaves_nobody_believing_for_longer() {
+    let clock = VirtualClock::new();
+    let set_back = Arc::new(SetBack {
+        clock: clock.clone(),
+        by: Mutex::default(),
+    });
+    let store = Arc::new(MemoryStore::new(set_back.clone()));
+    let tenure = Tenure::new(store, Arc::new(clock)).await.unwrap();
+    let guard = tenure.lock("x").no_renew().acquire().await.unwrap();
+    *set_back.by.lock().unwrap() = secs(600);
+    // To the store the lease now lasts for 630 s; when its clock is set right again, for 30 s.
+    guard.extend(secs(30)).await.unwrap();
+    assert!(guard.remaining() <= secs(30), "{:?}", guard.remaining());
 }
 
 #[tokio::test(start_paused = true)]

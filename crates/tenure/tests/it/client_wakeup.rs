@@ -57,6 +57,33 @@ async fn a_lease_without_renewal_gets_its_whole_ttl_by_push_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pushed_grant_that_the_store_has_contradicted_since_is_not_believed() {
+    let world = World::new().await;
+    let guard = world.tenure.lock("x").acquire().await.unwrap();
+    let other = world.other_client().await;
+    let waiting = tokio::spawn(other.lock("x").acquire());
+    others_act().await;
+    // It asks again, and while that is on its way the lock is handed to it and taken away again.
+    world.script(
+        Rule::on("acquire")
+            .times(1)
+            .does(Fault::Delay(millis(1000))),
+    );
+    world.store.announce_missed_pushes();
+    others_act().await;
+    let name = guard.name().clone();
+    guard.release().await.unwrap();
+    world.store.forget(&name).await.unwrap();
+    let third = world.tenure.lock("x").acquire().await.unwrap();
+    world.pass(secs(2)).await;
+    others_act().await;
+    assert!(!waiting.is_finished(), "it is in the queue, and knows it");
+    let fence = third.fence();
+    third.release().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().fence() > fence);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_push_costs_a_heartbeat_and_nothing_more() {
     let world = World::new().await;
     let guard = world.tenure.lock("x").acquire().await.unwrap();

@@ -32,6 +32,18 @@ fn refusal(file: &Path) -> (ErrorKind, String) {
     (error.kind(), error.to_string())
 }
 
+#[tokio::test(start_paused = true)]
+async fn connecting_ends_although_another_process_was_stopped_while_opening_the_file() {
+    let scratch = Scratch::new();
+    let file = scratch.folder().join("locks.db");
+    drop(SqliteStore::open(file.as_path()).expect("a new file"));
+    let stopped = fs::File::open(scratch.folder().join("locks.db.d/open.lock")).unwrap();
+    stopped.lock().unwrap();
+    let url = format!("sqlite:{}", file.display());
+    let error = tenure::connect(&url).await.expect_err("it cannot");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
+
 #[tokio::test]
 async fn files_are_for_their_user_alone() {
     let scratch = Scratch::new();
