@@ -169,7 +169,8 @@ impl Lock {
     }
 
     /// Takes the lock if it can be had now. Never waits for others; waits for the store's answer at
-    /// most two seconds.
+    /// most two seconds, and asks again, a few times at most, if its answer came too late to be of
+    /// use.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire), except that busy is not an error.

@@ -12,7 +12,8 @@ pub const GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::S1,
             holds: Holds::If(
-                "after the server lost data, its wall clock is not behind the last fence it gave",
+                "its wall clock is not set back by more than a day or, after the server lost data, \
+                 behind the last fence it gave",
             ),
         },
         Promise {
@@ -29,11 +30,17 @@ pub const GUARANTEES: Guarantees = Guarantees {
         },
         Promise {
             id: PromiseId::L1,
-            holds: Holds::Within("the rest of the ttl, then the next sign of life of a waiter"),
+            holds: Holds::Within(
+                "the rest of the ttl (after a hand-over at least 7.5 s), then the next sign of life \
+                 of a waiter; longer by as much as the server's wall clock is set back",
+            ),
         },
         Promise {
             id: PromiseId::L2,
-            holds: Holds::If("the holder is a tenure client; others are polled"),
+            holds: Holds::If(
+                "the holder is a tenure client (others are polled) and the next waiter lives: one \
+                 that is stopped, or whose machine is cut off, holds up the others for at most 22.5 s",
+            ),
         },
         Promise {
             id: PromiseId::L3,

@@ -12,7 +12,8 @@ pub const GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::S1,
             holds: Holds::If(
-                "the file is kept, or the wall clock has not gone back since it was deleted",
+                "the file is kept; after it was deleted, or the machine lost power, if the wall \
+                 clock has not gone back",
             ),
         },
         Promise {
@@ -29,12 +30,16 @@ pub const GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::L1,
             holds: Holds::Within(
-                "no time if the process was killed, the rest of the ttl if it was stopped",
+                "no time if the process was killed, the rest of the ttl if it was stopped (not in \
+                 the middle of its transaction: then until it goes on or is killed)",
             ),
         },
         Promise {
             id: PromiseId::L2,
-            holds: Holds::If("no process is stopped in the middle of its transaction"),
+            holds: Holds::If(
+                "no process is stopped in the middle of its transaction, and the next waiter is not \
+                 stopped (at most 22.5 s)",
+            ),
         },
         Promise {
             id: PromiseId::L3,
