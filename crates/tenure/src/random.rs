@@ -1,5 +1,6 @@
 //! Where randomness comes from: owner ids, inboxes, jitter.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use tenure_core::{Error, ErrorKind, Inbox, OwnerId};
@@ -14,10 +15,11 @@ pub(crate) fn inbox() -> Result<Inbox, Error> {
 
 /// Between 75 % and 100 % of `duration`, so that many clients do not act in step.
 pub(crate) fn jittered(duration: Duration) -> Duration {
-    let mut byte = [0];
-    // Without randomness there is no jitter, which is no reason to fail.
-    let _ = getrandom::fill(&mut byte);
-    duration - duration.mul_f64(0.25 * f64::from(byte[0]) / 255.0)
+    // Every new state of the standard library's hasher has other keys. That is random enough for
+    // this, and asks the system nothing.
+    let share = RandomState::new().hash_one(()) % 256;
+    let share = u32::try_from(share).unwrap_or(0);
+    duration - duration / 4 * share / 255
 }
 
 fn bytes() -> Result<[u8; 16], Error> {

@@ -4,6 +4,7 @@
 //! Nothing here is needed for safety: guards judge their validity by the clock alone. If this task
 //! dies or starves, leases end, and their guards say so.
 
+mod agenda;
 mod errand;
 mod schedule;
 
@@ -20,19 +21,20 @@ use crate::hold::{Flight, Hold, Renewing};
 use crate::link::{Answer, CALL_LIMIT, Link};
 use crate::standing::Loss;
 
+use agenda::Agenda;
 use errand::Errands;
 pub(crate) use errand::{Errand, Times};
-use schedule::{Due, Schedule};
+use schedule::Due;
 
 /// How to reach the keeper. When the last one is dropped, the keeper finishes its errands and ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
+    agenda: Arc<Agenda>,
     orders: mpsc::UnboundedSender<Order>,
 }
 
 #[derive(Debug)]
 enum Order {
-    Keep { hold: Arc<Hold>, first: Moment },
     Run(Box<Errand>),
     Settle(oneshot::Sender<()>),
 }
@@ -52,21 +54,34 @@ impl Keeper {
     /// Starts the task on `runtime`.
     pub(crate) fn start(runtime: &tokio::runtime::Handle, link: Arc<Link>) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
-        runtime.spawn(Work::new(link).run(inbox));
-        Self { orders }
+        let agenda = Arc::new(Agenda::default());
+        runtime.spawn(Work::new(link, agenda.clone()).run(inbox));
+        Self { agenda, orders }
     }
 
     /// Watches over `hold`, which was confirmed in full by a request sent at `confirmed`. `None` if
     /// it lasts for a part of its ttl only (it was pushed, or the answer to a repeated question):
     /// then it is renewed at once, also if it is not to be renewed later on.
     pub(crate) fn keep(&self, hold: Arc<Hold>, confirmed: Option<Moment>) -> Result<(), Error> {
-        let first = match confirmed {
-            Some(sent) => sent.plus(schedule::interval(hold.ttl())),
-            None => AT_ONCE,
+        if self.orders.is_closed() {
+            return Err(closed());
+        }
+        let renewal = match confirmed {
+            Some(sent) if hold.renewing == Renewing::Yes => {
+                Some(sent.plus(schedule::interval(hold.ttl())))
+            }
+            Some(_) => None,
+            None => Some(AT_ONCE),
         };
-        self.orders
-            .send(Order::Keep { hold, first })
-            .map_err(|_| closed())
+        self.agenda.change(|schedule| {
+            if let Some(end) = hold.valid_until() {
+                schedule.add(end, Due::End, hold.clone());
+            }
+            if let Some(renewal) = renewal {
+                schedule.add(renewal, Due::Renewal, hold);
+            }
+        });
+        Ok(())
     }
 
     /// Does this in the background; `false` if the runtime is gone and nothing can be done.
@@ -96,7 +111,7 @@ fn closed() -> Error {
 
 struct Work {
     link: Arc<Link>,
-    schedule: Schedule,
+    agenda: Arc<Agenda>,
     renewals: FuturesUnordered<BoxFuture<'static, Renewed>>,
     errands: Errands,
     /// Who wants to know when there are no errands left.
@@ -110,11 +125,11 @@ struct Renewed {
 }
 
 impl Work {
-    fn new(link: Arc<Link>) -> Self {
+    fn new(link: Arc<Link>, agenda: Arc<Agenda>) -> Self {
         Self {
             errands: Errands::new(link.clone()),
             link,
-            schedule: Schedule::default(),
+            agenda,
             renewals: FuturesUnordered::new(),
             settling: Vec::new(),
         }
@@ -123,7 +138,7 @@ impl Work {
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let mut received = Vec::new();
         loop {
-            let wake = self.schedule.next().filter(|_| self.renewals.len() < CALLS);
+            let wake = self.agenda.look_again(self.renewals.len() < CALLS);
             let clock = self.link.clock().clone();
             tokio::select! {
                 // All that are there, so that what was dropped together travels together.
@@ -135,6 +150,7 @@ impl Work {
                 }
                 Some(renewed) = self.renewals.next() => self.settle(renewed),
                 () = self.errands.progress() => {}
+                () = self.agenda.sooner() => {}
                 () = wait(&*clock, wake) => {}
             }
             self.renew_due();
@@ -152,18 +168,8 @@ impl Work {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Keep { hold, first } => self.take_on(hold, first),
             Order::Run(errand) => self.errands.add(*errand),
             Order::Settle(done) => self.settling.push(done),
-        }
-    }
-
-    fn take_on(&mut self, hold: Arc<Hold>, first: Moment) {
-        if let Some(end) = hold.valid_until() {
-            self.schedule.add(end, Due::End, hold.clone());
-        }
-        if hold.renewing == Renewing::Yes || first == AT_ONCE {
-            self.schedule.add(first, Due::Renewal, hold);
         }
     }
 
@@ -173,7 +179,8 @@ impl Work {
         while self.renewals.len() < CALLS {
             let mut batch = Vec::new();
             while batch.len() < BATCH {
-                match self.schedule.pop_due(now, !batch.is_empty()) {
+                let along = !batch.is_empty();
+                match self.agenda.change(|schedule| schedule.pop_due(now, along)) {
                     Some((Due::Renewal | Due::Retry, hold)) => batch.extend(hold.depart()),
                     Some((Due::End, hold)) => self.look_at_end(hold, now),
                     None => break,
@@ -195,7 +202,7 @@ impl Work {
                 self.errands.add(Errand::release(&hold));
             }
         } else if let Some(end) = hold.valid_until() {
-            self.schedule.add(end, Due::End, hold);
+            self.plan(end, Due::End, hold);
         }
     }
 
@@ -218,7 +225,7 @@ impl Work {
                     self.renewed_too_late(&hold);
                 } else if hold.renewing == Renewing::Yes {
                     let next = answer.sent.plus(schedule::interval(hold.ttl()));
-                    self.schedule.add(next, Due::Renewal, hold);
+                    self.plan(next, Due::Renewal, hold);
                 }
             }
             Outcome::NotHeld { forced } => {
@@ -245,8 +252,11 @@ impl Work {
         if remaining < hold.ttl().duration() * 6 / 10 {
             hold.endanger();
         }
-        self.schedule
-            .add(now.plus(schedule::retry(remaining)), Due::Retry, hold);
+        self.plan(now.plus(schedule::retry(remaining)), Due::Retry, hold);
+    }
+
+    fn plan(&self, at: Moment, due: Due, hold: Arc<Hold>) {
+        self.agenda.change(|schedule| schedule.add(at, due, hold));
     }
 }
 

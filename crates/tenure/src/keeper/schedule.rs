@@ -125,7 +125,7 @@ impl Ord for Entry {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use tenure_core::{Fence, LockName, Mode, OwnerId, Validity};
 
     use super::*;
@@ -133,7 +133,7 @@ mod tests {
 
     const NOW: Moment = Moment::from_nanos(1_000_000_000);
 
-    fn hold(ttl: Ttl) -> Arc<Hold> {
+    pub(in crate::keeper) fn hold(ttl: Ttl) -> Arc<Hold> {
         Arc::new(Hold::new(NewHold {
             name: LockName::new("x").unwrap(),
             owner: OwnerId::from_bytes([7; 16]),
