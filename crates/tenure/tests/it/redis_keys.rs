@@ -24,6 +24,12 @@ async fn foreign_holders_are_respected_whatever_they_are() {
         "somebody",
         "s unreadable",
     ]);
+    let later = "9 1 9000000000000000 30000 1 host who -";
+    let owner = "0123456789abcdef0123456789abcdef";
+    for (name, owner, mode) in [("mode", owner, "u"), ("owner", "me", "s")] {
+        let (key, value) = (format!("tenure:{name}"), format!("{mode} {later}"));
+        server.command(&["HSET", &key, "tenure", "v1 lock", owner, &value]);
+    }
     for (name, what) in [
         ("string", "string"),
         ("short", "string"),
@@ -31,6 +37,8 @@ async fn foreign_holders_are_respected_whatever_they_are() {
         ("hash", "hash"),
         ("future", "string"),
         ("odd", "hash"),
+        ("mode", "hash"),
+        ("owner", "hash"),
     ] {
         for mode in [Mode::Exclusive, Mode::Shared, Mode::permits(1, 2).unwrap()] {
             let outcome = peer.ask(name, Action::Acquire(bid_in(mode))).await;

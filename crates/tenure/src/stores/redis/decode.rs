@@ -31,18 +31,9 @@ pub(super) fn answer(text: &str, nonce: Nonce, asked: &Asked) -> Result<Answer, 
             "a reply belongs to another request: the connection is given up, please report this",
         ));
     }
-    let now = words.time()?;
-    let more = words.optional()?.map(str::to_owned);
-    let outcome = match words.next()? {
-        "error" => {
-            let message: Vec<_> = words.0.collect();
-            return Err(errors::from_text(&message.join(" ")));
-        }
-        "admitted" => return Ok(Answer { reply: None, more }),
-        said => words.outcome(said, asked)?,
-    };
-    let reply = Some(Reply { now, outcome });
-    Ok(Answer { reply, more })
+    // It is ours: if it cannot be read, that is the fault of a key and not of the connection, which
+    // others use for other keys.
+    words.answer(asked).map_err(Failure::sparing_the_connection)
 }
 
 /// What the reply must fit to.
@@ -63,6 +54,21 @@ pub(super) fn text(word: &str) -> String {
 struct Words<'a>(SplitAsciiWhitespace<'a>);
 
 impl<'a> Words<'a> {
+    fn answer(mut self, asked: &Asked) -> Result<Answer, Failure> {
+        let now = self.time()?;
+        let more = self.optional()?.map(str::to_owned);
+        let outcome = match self.next()? {
+            "error" => {
+                let message: Vec<_> = self.0.collect();
+                return Err(errors::from_text(&message.join(" ")));
+            }
+            "admitted" => return Ok(Answer { reply: None, more }),
+            said => self.outcome(said, asked)?,
+        };
+        let reply = Some(Reply { now, outcome });
+        Ok(Answer { reply, more })
+    }
+
     fn next(&mut self) -> Result<&'a str, Failure> {
         self.0.next().ok_or_else(unreadable)
     }
@@ -263,14 +269,21 @@ mod tests {
             format!("a1 {other} 5 - granted 7 9"),
             "OK".to_owned(),
             String::new(),
-            format!("a1 {OWNER} 5 - sung 7"),
-            format!("a1 {OWNER} 5 - granted 7"),
         ] {
             let failure = read(&text).expect_err(&text);
             assert_eq!(failure.kind, ErrorKind::Protocol, "{text}");
             assert!(failure.fatal, "the connection is given up: {text}");
         }
         assert!(read(&format!("a1 {OWNER} 5 - granted 7 9")).is_ok());
+    }
+
+    #[test]
+    fn a_reply_that_is_ours_but_unreadable_keeps_the_connection() {
+        for said in ["sung 7", "granted 7", "busy 1 0 - 1 - q - - - - 0 - list -"] {
+            let failure = read(&format!("a1 {OWNER} 5 - {said}")).unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::Protocol, "{said}");
+            assert!(!failure.fatal, "{said}");
+        }
     }
 
     #[test]

@@ -37,6 +37,14 @@ impl Failure {
         }
     }
 
+    /// The same, of one request only.
+    pub(super) fn sparing_the_connection(self) -> Self {
+        Self {
+            fatal: false,
+            ..self
+        }
+    }
+
     /// No answer within the time that a call may take.
     pub(super) fn timeout(limit: std::time::Duration) -> Self {
         Self {

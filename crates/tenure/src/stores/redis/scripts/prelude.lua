@@ -66,7 +66,12 @@ local function machine()
     return not count or taken + tonumber(count) <= tonumber(capacity)
   end
 
+  local function is_mode(mode)
+    return mode == 's' or mode == 'x' or string.find(mode, '^p%d+/%d+$')
+  end
+
   local function unpack_holder(owner, mode, text)
+    if #owner ~= 32 or not is_mode(mode) then return nil end
     local fence, since, expiry, ttl, party =
       string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+)$')
     if not fence then return nil end
@@ -98,7 +103,7 @@ local function machine()
 
   local function load_string(state, value)
     local owner, text = string.match(value, '^v1 (%x+) (.*)$')
-    local holder = owner and #owner == 32 and unpack_holder(owner, 'x', text)
+    local holder = owner and unpack_holder(owner, 'x', text)
     if not holder then return found_foreign(state, 'string') end
     state.stored = 'string'
     keep(state, owner, holder)
