@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::core::{
-    Error, ErrorKind, Finding, Guarantees, Lease, Listing, LockName, Mode, Retry, Snapshot,
-    Timestamp, Ttl,
+    Error, ErrorKind, Finding, Guarantees, Lease, Listing, LockName, Mode, Moment, Retry, Snapshot,
+    Timestamp, Ttl, Validity,
 };
 use tenure::{Attempt, Clock, Guard, Lock, Tenure, WaitReport};
 use tokio::sync::watch;
@@ -209,21 +209,19 @@ impl Session {
             .await
     }
 
-    /// How long a lease lasts still; `None` if it is lost.
+    /// How long a lease can be relied upon still; `None` if it is lost, or may be by now.
     ///
     /// # Errors
     /// If the store cannot be asked, which is never "lost".
     pub async fn left_of(&self, name: &LockName, lease: Lease) -> Result<Option<Duration>> {
+        let asked = self.clock().now();
         let (now, snapshot) = self.inspect(name).await?;
         let hold = snapshot
             .holders
             .iter()
             .find(|holder| holder.owner == Some(lease.owner) && holder.fence == Some(lease.fence));
-        Ok(hold.map(|holder| {
-            holder
-                .expiry
-                .map_or(Duration::MAX, |expiry| expiry.since(now))
-        }))
+        let expiry = hold.and_then(|holder| holder.expiry);
+        Ok(expiry.and_then(|expiry| left(asked, now, expiry, self.clock().now())))
     }
 
     /// Descriptors by which others see that the holder lives, for a process that is to outlive us.
@@ -292,6 +290,13 @@ impl Session {
     }
 }
 
+/// What is left here and now of a lease until `expiry`, if the store was `asked` and answered at its
+/// time `then`: the answer may have been long on its way.
+fn left(asked: Moment, then: Timestamp, expiry: Timestamp, now: Moment) -> Option<Duration> {
+    let left = Validity::of_reply(asked, then, expiry).remaining(now);
+    (!left.is_zero()).then_some(left)
+}
+
 // A store forgets a lease that was given back, so it cannot tell this from an expired one.
 fn or_released(failure: Failure) -> Failure {
     match failure.code {
@@ -306,4 +311,25 @@ fn or_released(failure: Failure) -> Failure {
 fn silent(choice: &StoreChoice) -> Failure {
     let what = format!("{} does not answer", choice.url);
     choice.blame(Failure::new(Code::NoAnswer, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_long_on_its_way_counts_from_before_the_question() {
+        let second = Duration::from_secs(1);
+        let asked = Moment::from_nanos(5_000_000_000);
+        let then = Timestamp::from_micros(900_000_000);
+        let left_after = |passed| left(asked, then, then.plus(second * 10), asked.plus(passed));
+        let at_once = left_after(Duration::ZERO).expect("ten seconds less the margin");
+        assert!(at_once < second * 10 && at_once > second * 9);
+        assert_eq!(left_after(second * 4), Some(at_once - second * 4));
+        assert_eq!(
+            left_after(second * 10),
+            None,
+            "somebody else may have it by now"
+        );
+    }
 }
