@@ -2,7 +2,8 @@
 //!
 //! The promise: the job and every member of its process group is gone before the lease can pass
 //! on, also when this process is killed, stopped or starved. **Not covered**: descendants that
-//! leave the group (`setsid`), and programs that run as another user and may not be signalled.
+//! leave the group (`setsid`), programs that run as another user and may not be signalled, and
+//! processes that hang in the kernel (state D), which take a KILL only when they get out of it.
 //!
 //! How `tenure run` uses it:
 //!

@@ -49,6 +49,8 @@ impl Opened {
         let folder = place.open_folder(options)?;
         let alone = folder.open_lock("open.lock")?;
         lock(&alone, &folder)?;
+        // Let go of by name, not by closing: a process forked meanwhile has a copy.
+        let _turn = Turn(&alone);
         place.create_file()?;
         let wrong = |error: &rusqlite::Error| errors::of_sqlite(error, &place.file);
         let mut connection = connect(place, options).map_err(|error| wrong(&error))?;
