@@ -192,6 +192,10 @@ impl Theirs {
     fn hear(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("Python answers");
+        assert!(
+            !line.is_empty(),
+            "Python ended: does it have the package redis? `cargo xtask test` provides one"
+        );
         line.trim().to_owned()
     }
 }
