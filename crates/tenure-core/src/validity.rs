@@ -42,7 +42,9 @@ impl Validity {
     ///
     /// A push answers no request, so its age is unknown; but the store's clock at an earlier reply
     /// (`earlier_now`, to a request sent at `earlier_sent`) anchors it: the grant ends no earlier
-    /// than `expiry - earlier_now` after `earlier_sent`.
+    /// than `expiry - earlier_now` after `earlier_sent`. So the store's clock must keep to the
+    /// assumptions from that reply on; a step in between is only noticed if it is longer than both
+    /// messages were under way.
     #[must_use]
     pub fn of_push(
         (earlier_sent, earlier_now): (Moment, Timestamp),
