@@ -28,6 +28,8 @@ mod client_runtime;
 #[cfg(all(feature = "test-util", any(feature = "redis", feature = "sqlite")))]
 mod client_stores;
 #[cfg(feature = "test-util")]
+mod client_storm;
+#[cfg(feature = "test-util")]
 mod client_wait;
 #[cfg(feature = "test-util")]
 mod client_wakeup;
