@@ -45,6 +45,18 @@ pub(super) fn may_live(folder: &Folder, inbox: &Inbox) -> bool {
     retry(|| flock(&file, FlockOperation::NonBlockingLockShared)).is_err()
 }
 
+/// Whether any process of this kernel surely lives that uses the folder.
+pub(super) fn anybody_lives(folder: &Folder) -> bool {
+    let lives = |inbox: &Inbox| {
+        let file = folder.open(&file_name(inbox), OFlags::RDONLY);
+        file.is_ok_and(|file| {
+            let locked = retry(|| flock(&file, FlockOperation::NonBlockingLockShared));
+            locked == Err(Errno::WOULDBLOCK)
+        })
+    };
+    folder.inboxes(ALIVE).iter().any(lives)
+}
+
 /// Removes what a dead process left in the folder. Harmless if it lives after all.
 pub(super) fn tidy(folder: &Folder, inbox: &Inbox) {
     let name = file_name(inbox);

@@ -18,7 +18,7 @@ use tenure_core::{Error, ErrorKind};
 
 use super::boot::{Boot, Epoch};
 use super::place::{Folder, Identity, Place};
-use super::{Options, errors};
+use super::{Options, errors, liveness, transaction};
 
 /// A file that is ready for use.
 pub(super) struct Opened {
@@ -55,7 +55,14 @@ impl Opened {
         let wrong = |error: &rusqlite::Error| errors::of_sqlite(error, &place.file);
         let mut connection = connect(place, options).map_err(|error| wrong(&error))?;
         prepare(&connection, &place.file)?;
-        enter(&connection, boot).map_err(|error| wrong(&error))?;
+        match Epoch::load(&connection).map_err(|error| wrong(&error))? {
+            Some(epoch) if boot.is_of(&epoch) => (),
+            // Nobody outlives a boot, so this is no new one: their leases are in force.
+            Some(_) if liveness::anybody_lives(&folder) => {
+                return Err(transaction::elsewhere(place));
+            }
+            _ => enter(&connection, boot).map_err(|error| wrong(&error))?,
+        }
         let log_pages = Arc::new(AtomicI32::new(0));
         let pages = log_pages.clone();
         connection
@@ -202,10 +209,6 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 fn enter(connection: &Connection, boot: &Boot) -> rusqlite::Result<()> {
-    let known = Epoch::load(connection)?;
-    if known.is_some_and(|epoch| boot.is_of(&epoch)) {
-        return Ok(());
-    }
     connection.execute_batch("BEGIN IMMEDIATE")?;
     boot.enter(connection)?;
     connection.execute_batch("COMMIT")

@@ -92,11 +92,12 @@ fn step(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 }
 
 #[cold]
-fn elsewhere(place: &Place) -> Error {
+pub(super) fn elsewhere(place: &Place) -> Error {
     Error::new(
         ErrorKind::Configuration,
-        "another machine (or sandbox with its own kernel) uses the same lock file: a SQLite store \
-         excludes only processes of one kernel; give each its own file, or use a server",
+        "another machine (or a sandbox or container with a boot id of its own) uses the same lock \
+         file: a SQLite store excludes only processes that see the same kernel and boot id; give \
+         each its own file, or use a server",
     )
     .with("file", place.file.display())
 }

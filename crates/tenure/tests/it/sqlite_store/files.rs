@@ -156,6 +156,26 @@ async fn a_file_that_another_kernel_took_over_is_refused() {
 }
 
 #[tokio::test]
+async fn a_container_with_a_boot_id_of_its_own_voids_nothing_while_others_live() {
+    let scratch = Scratch::new();
+    let client = Client::new(scratch.file()).await;
+    client.take("a", owner()).await;
+    drop(client);
+    reboot(&scratch.file());
+    // What a process of the same kernel, in another container, looks like.
+    let sign = scratch
+        .folder()
+        .join("locks.db.d/0123456789abcdef0123456789abcdef.alive");
+    let process = fs::File::create(&sign).unwrap();
+    process.lock().unwrap();
+    let (kind, text) = refusal(&scratch.file());
+    assert_eq!(kind, ErrorKind::Configuration);
+    assert!(text.contains("boot id"), "{text}");
+    drop(process);
+    drop(SqliteStore::open(scratch.file().as_path()).expect("now it is another boot"));
+}
+
+#[tokio::test]
 async fn a_deleted_file_is_noticed_and_fences_still_grow() {
     let scratch = Scratch::new();
     let client = Client::new(scratch.file()).await;
