@@ -3,7 +3,8 @@
 //! The promise: the job and every member of its process group is gone before the lease can pass
 //! on, also when this process is killed, stopped or starved. **Not covered**: descendants that
 //! leave the group (`setsid`), programs that run as another user and may not be signalled, and
-//! processes that hang in the kernel (state D), which take a KILL only when they get out of it.
+//! processes that hang in the kernel (state D), which take a KILL only when they get out of it. When
+//! the whole machine sleeps or is paused past the lease, the job runs on for a moment after it wakes up.
 //!
 //! How `tenure run` uses it:
 //!
