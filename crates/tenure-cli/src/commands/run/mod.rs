@@ -279,8 +279,9 @@ impl Run<'_> {
             .saturating_sub(held);
         let lost = matches!(end.outcome, job::Outcome::Lost { .. });
         let started = !matches!(end.outcome, job::Outcome::NotStarted(_));
+        let released = rest.is_zero() || lost || !started;
         let leaving = async {
-            if rest.is_zero() || lost || !started {
+            if released {
                 guard.release().await
             } else {
                 guard.leave_for(rest).await.map(drop)
@@ -290,8 +291,13 @@ impl Run<'_> {
         if let (Err(error), false) = (result, lost) {
             let ttl = human::duration(self.settings.ttl.duration());
             let error = error.without(&self.session.choice().url.secrets());
+            let what = if released {
+                "give the lock back"
+            } else {
+                "keep the lock for --hold-at-least"
+            };
             self.output.warn(&format!(
-                "could not give the lock back ({}); the lease ends by itself within {ttl}",
+                "could not {what} ({}); the lease ends by itself within {ttl}",
                 error.what()
             ));
         }
