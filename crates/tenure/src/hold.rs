@@ -57,6 +57,8 @@ pub(crate) enum Renewing {
 struct Terms {
     mode: Mode,
     ttl: Ttl,
+    /// A shorter ttl does not shorten what the store has already been asked for.
+    longest: Ttl,
 }
 
 const ENDED: u64 = 0;
@@ -90,6 +92,7 @@ impl Hold {
             terms: Mutex::new(Terms {
                 mode: new.mode,
                 ttl: new.ttl,
+                longest: new.ttl,
             }),
             standing: watch::Sender::new(Standing::Held { valid_until: until }),
             in_flight: AtomicBool::new(false),
@@ -130,6 +133,20 @@ impl Hold {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .ttl = ttl;
+    }
+
+    /// The store is about to be asked for this ttl, and may act even if it does not answer.
+    pub(crate) fn asks_for(&self, ttl: Ttl) {
+        let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        terms.longest = terms.longest.max(ttl);
+    }
+
+    /// The longest ttl that the store was ever asked for.
+    pub(crate) fn longest_ttl(&self) -> Ttl {
+        self.terms
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .longest
     }
 
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {

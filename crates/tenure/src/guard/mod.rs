@@ -154,6 +154,7 @@ impl Guard {
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = Ttl::new(ttl)?;
         self.ensure()?;
+        self.hold().asks_for(ttl);
         self.renew(ttl).await?;
         self.hold().set_ttl(ttl);
         Ok(())

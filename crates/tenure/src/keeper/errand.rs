@@ -44,7 +44,7 @@ impl Errand {
         let request = Action::Release(release).on(hold.name.clone());
         Self {
             request,
-            matters_for: crate::acquire::longest(hold.ttl()),
+            matters_for: crate::acquire::longest(hold.longest_ttl()),
             times: Times::Once,
         }
     }

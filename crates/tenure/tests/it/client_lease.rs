@@ -113,6 +113,22 @@ async fn extend_prolongs_and_later_renewals_keep_the_new_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_release_is_repeated_for_as_long_as_the_longest_lease_that_was_asked_for() {
+    let world = World::new().await;
+    let guard = world.tenure.lock("x").ttl(secs(2)).acquire().await.unwrap();
+    world.script(Rule::on("renew").times(1).does(Fault::LoseReply));
+    guard.extend(secs(3600)).await.unwrap_err();
+    guard.extend(secs(1)).await.unwrap();
+    assert!(world.lasts("x").await > secs(3000), "never shortened");
+    world.script(Rule::on("release"));
+    drop(guard);
+    world.pass(secs(60)).await;
+    world.store.behave();
+    world.pass(secs(2)).await;
+    assert!(world.is_idle("x").await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_extend_leaves_the_hold_as_it_was() {
     let world = World::new().await;
     let guard = world.tenure.lock("x").acquire().await.unwrap();
