@@ -35,7 +35,7 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
         "memory" => MemoryStore::shared(rest, clock.clone()),
         "sqlite" => return connect_sqlite(url, clock).await,
         "redis" | "rediss" | "redis+unix" | "unix" => open_redis(url, &clock).await?,
-        _ => return Err(unknown(scheme)),
+        _ => return Err(unknown(scheme, rest)),
     };
     Tenure::new(store, clock).await
 }
@@ -79,13 +79,16 @@ fn left_out(feature: &str) -> Error {
     )
 }
 
-fn unknown(scheme: &str) -> Error {
+fn unknown(scheme: &str, rest: &str) -> Error {
     // What stands before the first colon is shown only if it can be a scheme: it might be a secret.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     if scheme.is_empty() || scheme.len() > 30 || !scheme.chars().all(plain) {
         return Error::new(
             ErrorKind::Configuration,
-            format!("a store URL begins with one of: {}", known()),
+            format!(
+                "a store URL begins with one of: {} (a file is sqlite:PATH)",
+                known()
+            ),
         );
     }
     let nearest = SCHEMES
@@ -93,9 +96,12 @@ fn unknown(scheme: &str) -> Error {
         .map(|known| (strsim::damerau_levenshtein(known, scheme), known))
         .min()
         .filter(|(distance, _)| *distance <= 2);
-    let hint = nearest
-        .map(|(_, known)| format!(", did you mean {known}?"))
-        .unwrap_or_default();
+    let hint = match nearest {
+        Some((_, known)) => format!(", did you mean {known}?"),
+        // A port, and nothing that could be a secret.
+        None if rest.parse::<u16>().is_ok() => format!(", did you mean redis://{scheme}:{rest}?"),
+        None => String::new(),
+    };
     Error::new(
         ErrorKind::Configuration,
         format!("unknown store {scheme:?}{hint} (known: {})", known()),

@@ -50,8 +50,12 @@ impl Options {
     /// [`ErrorKind::Configuration`] that says what is wrong and what is meant instead.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         // The parser's own errors do not repeat the text, so they cannot leak a password.
-        let url =
-            Url::parse(text).map_err(|cause| wrong("the Redis URL is not a URL").because(cause))?;
+        let url = Url::parse(text).map_err(|cause| not_a_url(text).because(cause))?;
+        if !text.contains("//") && !url.path().is_empty() {
+            return Err(wrong(
+                "two slashes are missing in the Redis URL: write redis://host",
+            ));
+        }
         if url.fragment().is_some() {
             return Err(wrong(
                 "a Redis URL has no part after `#`: write a `#` in a password as %23",
@@ -200,6 +204,15 @@ fn wrong(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Configuration, message)
 }
 
+fn not_a_url(text: &str) -> Error {
+    wrong(if text.contains('@') {
+        "the Redis URL is not a URL: in a user name or password write `/` as %2F, `#` as %23, \
+         `?` as %3F, `@` as %40, `:` as %3A and `%` as %25"
+    } else {
+        "the Redis URL is not a URL"
+    })
+}
+
 fn unknown_option(key: &str) -> Error {
     let closest = KNOWN
         .into_iter()
@@ -342,6 +355,9 @@ mod tests {
         assert!(refusal("redis://h?call_timeout=1ms").contains("from 10ms"));
         assert!(refusal("redis://h?prefix=~tenure:x").contains("~tenure:"));
         assert!(refusal("redis://h/zero").contains("database number"));
+        assert!(refusal("redis:h").contains("redis://host"));
+        assert!(refusal("redis:/h").contains("redis://host"));
+        assert!(refusal("redis://u:a/b@h").contains("`/` as %2F"));
         assert!(refusal("redis://h?db=1").contains("redis://host/1"));
         assert!(refusal("redis://h#insecure").contains('#'));
     }

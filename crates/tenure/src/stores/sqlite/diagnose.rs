@@ -45,7 +45,7 @@ pub(super) fn look(opened: &Opened, place: &Place, boot: &Boot) -> Result<Vec<Fi
         fine("boot", format!("{} (leases end with it)", boot.id())),
         fine(
             "in use",
-            format!("{holders} holds and {waiters} waiters; {names} names known"),
+            format!("holds: {holders}, waiters: {waiters}, names known: {names}"),
         ),
     ])
 }

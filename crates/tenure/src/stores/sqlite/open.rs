@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use tenure_core::{Error, ErrorKind};
 
 use super::boot::{Boot, Epoch};
-use super::place::{Folder, Identity, Place};
+use super::place::{Folder, Identity, OPEN_LOCK, Place};
 use super::{Options, errors, liveness, transaction};
 
 /// A file that is ready for use.
@@ -46,23 +46,17 @@ impl Opened {
     /// Opens or creates the file, and enters the current boot.
     pub(super) fn open(place: &Place, options: &Options, boot: &Boot) -> Result<Self, Error> {
         check_version(rusqlite::version_number())?;
+        place.check()?;
         let folder = place.open_folder(options)?;
-        let alone = folder.open_lock("open.lock")?;
+        let alone = folder.open_lock(OPEN_LOCK)?;
         lock(&alone, &folder)?;
         // Let go of by name, not by closing: a process forked meanwhile has a copy.
         let _turn = Turn(&alone);
-        place.create_file()?;
-        let wrong = |error: &rusqlite::Error| errors::of_sqlite(error, &place.file);
-        let mut connection = connect(place, options).map_err(|error| wrong(&error))?;
-        prepare(&connection, &place.file)?;
-        match Epoch::load(&connection).map_err(|error| wrong(&error))? {
-            Some(epoch) if boot.is_of(&epoch) => (),
-            // Nobody outlives a boot, so this is no new one: their leases are in force.
-            Some(_) if liveness::anybody_lives(&folder) => {
-                return Err(transaction::elsewhere(place));
+        let mut connection = connected(place, &folder, options, boot).inspect_err(|error| {
+            if error.kind() == ErrorKind::Configuration {
+                folder.remove_if_new();
             }
-            _ => enter(&connection, boot).map_err(|error| wrong(&error))?,
-        }
+        })?;
         let log_pages = Arc::new(AtomicI32::new(0));
         let pages = log_pages.clone();
         connection
@@ -70,7 +64,7 @@ impl Opened {
                 pages.store(count, Ordering::Relaxed);
                 Ok(())
             }))
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| errors::of_sqlite(&error, &place.file))?;
         Ok(Self {
             connection,
             gate: folder.open_lock("gate.lock")?,
@@ -105,6 +99,27 @@ impl Opened {
         };
         self.longest_log.set(next);
     }
+}
+
+fn connected(
+    place: &Place,
+    folder: &Folder,
+    options: &Options,
+    boot: &Boot,
+) -> Result<Connection, Error> {
+    let wrong = |error: &rusqlite::Error| errors::of_sqlite(error, &place.file);
+    place.create_file()?;
+    let connection = connect(place, options).map_err(|error| wrong(&error))?;
+    prepare(&connection, &place.file)?;
+    match Epoch::load(&connection).map_err(|error| wrong(&error))? {
+        Some(epoch) if boot.is_of(&epoch) => (),
+        // Nobody outlives a boot, so this is no new one: their leases are in force.
+        Some(_) if liveness::anybody_lives(folder) => {
+            return Err(transaction::elsewhere(place));
+        }
+        _ => enter(&connection, boot).map_err(|error| wrong(&error))?,
+    }
+    Ok(connection)
 }
 
 /// This process's turn to write; ends when dropped.

@@ -103,15 +103,24 @@ impl Place {
         Ok(())
     }
 
+    /// Refuses a path that leads to what cannot be a lock file, before anything is put beside it.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match rustix::fs::stat(&self.file) {
+            Ok(stat) => self.check_file(&stat),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Opens the side folder, creating it if it is missing; refuses a file system that other
     /// machines may write to, and a folder that others could meddle with.
     pub(super) fn open_folder(&self, options: &Options) -> Result<Folder, Error> {
         let wrong = |cause| errors::of_system(cause, "use the side folder", &self.folder);
         self.check_filesystem(options)?;
-        match rustix::fs::mkdir(&self.folder, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => (),
+        let is_new = match rustix::fs::mkdir(&self.folder, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
             Err(cause) => return Err(wrong(cause)),
-        }
+        };
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let descriptor = rustix::fs::open(&self.folder, flags, Mode::empty()).map_err(wrong)?;
         let stat = rustix::fs::fstat(&descriptor).map_err(wrong)?;
@@ -127,6 +136,7 @@ impl Place {
         Ok(Folder {
             path: self.folder.clone(),
             descriptor,
+            is_new,
         })
     }
 
@@ -158,8 +168,11 @@ fn not_a_file(path: &Path) -> Error {
 pub(super) struct Folder {
     path: PathBuf,
     descriptor: OwnedFd,
+    is_new: bool,
 }
 
+/// Where processes queue to open the lock file.
+pub(super) const OPEN_LOCK: &str = "open.lock";
 /// The end of the name of a doorbell.
 pub(super) const BELL: &str = ".bell";
 /// The end of the name of a sign of life.
@@ -172,6 +185,15 @@ impl Folder {
     pub(super) fn open(&self, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mode = Mode::RUSR | Mode::WUSR;
         rustix::fs::openat(&self.descriptor, name, flags | OFlags::CLOEXEC, mode)
+    }
+
+    /// Removes the folder again if it was made for a file that turned out to be none of ours.
+    pub(super) fn remove_if_new(&self) {
+        if self.is_new {
+            // Whatever fails, an empty folder is left behind and harms nobody.
+            let _ = rustix::fs::unlinkat(&self.descriptor, OPEN_LOCK, AtFlags::empty());
+            let _ = rustix::fs::rmdir(&self.path);
+        }
     }
 
     /// Opens a file that is there to be locked, creating it if it is missing.

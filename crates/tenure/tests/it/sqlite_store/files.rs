@@ -270,6 +270,7 @@ fn a_folder_is_not_a_lock_file() {
     let (kind, message) = refusal(&scratch.file());
     assert_eq!(kind, ErrorKind::Configuration);
     assert!(message.contains("not a file"), "{message}");
+    assert!(!scratch.file().with_extension("db.d").exists());
 }
 
 #[test]
@@ -284,6 +285,7 @@ fn other_files_are_refused_and_left_alone() {
             .unwrap()
             .starts_with("dear diary")
     );
+    assert!(!scratch.file().with_extension("db.d").exists());
 }
 
 #[test]

@@ -286,7 +286,7 @@ async fn a_diagnosis_names_what_matters() {
     };
     assert!(detail("file").contains("locks.db"));
     assert!(detail("SQLite").contains("journal mode wal"));
-    assert!(detail("in use").starts_with("1 holds and 0 waiters"));
+    assert!(detail("in use").starts_with("holds: 1, waiters: 0"));
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     assert!(detail("boot").contains(boot_id.trim()));
 }
