@@ -96,23 +96,47 @@ impl StoreChoice {
                 "using {url} - this machine only; set {STORE_VARIABLE} to share"
             ));
         }
+        if self.in_memory() {
+            output.hint("locks in `memory:` exclude nobody outside this process");
+        }
         if self.password_in_sight() {
             output.hint(PASSWORD_HINT);
         }
     }
 
-    /// Warns if a parent's lock is in another store that nobody chose: most likely its store was
-    /// not passed on.
-    pub fn remark_on_parent(&self, inherited: &Inherited, output: &Output) {
+    /// Refuses the default if a parent's lock is in another store: most likely that one was meant
+    /// and not passed on, and a lock on this machine alone would exclude too few.
+    ///
+    /// # Errors
+    /// 64.
+    pub fn check_parent(&self, inherited: &Inherited) -> Result<()> {
         let parents = inherited.store_fingerprint.as_deref();
-        if self.origin == Origin::Default && parents.is_some_and(|it| it != self.url.fingerprint())
-        {
-            output.warn(&format!(
-                "the lock of the parent process is in another store, which was not passed on \
-                 (--pass-store); using {}",
-                self.url
-            ));
+        if self.origin != Origin::Default || parents.is_none_or(|it| it == self.url.fingerprint()) {
+            return Ok(());
         }
+        Err(Failure::new(
+            Code::Usage,
+            "which store? the lock of the `tenure run` around this is in one that was not passed on",
+        )
+        .help("give the outer run --pass-store, or this one --store (--store sqlite: is this machine's)"))
+    }
+
+    /// Refuses a store that ends with this process, for what is to outlive it.
+    ///
+    /// # Errors
+    /// 64.
+    pub fn check_lasting(&self) -> Result<()> {
+        if !self.in_memory() {
+            return Ok(());
+        }
+        let what = "a lock in `memory:` would end with this process, at once";
+        Err(Failure::new(Code::Usage, what)
+            .fact("from", self.origin.to_string())
+            .help("choose sqlite: or redis://HOST"))
+    }
+
+    fn in_memory(&self) -> bool {
+        self.url.expose().starts_with("memory:")
     }
 
     /// The same for commands that are not expected to be silent.

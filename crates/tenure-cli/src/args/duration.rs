@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use tenure::core::Ttl;
+
 /// Reads a duration.
 ///
 /// # Errors
@@ -65,6 +67,10 @@ pub fn parse_ttl(text: &str) -> Result<Duration, String> {
     let ttl = parse(text)?;
     if ttl < Duration::from_secs(1) {
         return Err("too short: a lease lasts at least 1s".into());
+    }
+    if ttl > Ttl::MAX.duration() {
+        let days = Ttl::MAX.duration().as_secs() / 86_400;
+        return Err(format!("too long: a lease lasts at most {days}d"));
     }
     Ok(ttl)
 }
@@ -198,8 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_lasts_at_least_a_second() {
+    fn a_lease_lasts_from_a_second_to_a_year() {
         assert!(parse_ttl("999ms").is_err());
         assert_eq!(parse_ttl("1s"), Ok(Duration::from_secs(1)));
+        assert_eq!(
+            parse_ttl("367d"),
+            Err("too long: a lease lasts at most 366d".into())
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
-use super::{Cli, Color};
+use super::{Cli, Color, Command};
 use crate::exit::Exit;
 use crate::output::secret::redact_text;
 
@@ -40,10 +40,20 @@ pub fn command() -> clap::Command {
 /// Usage errors, and also `--help` and `--version`, which end the process as well.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Answer> {
     let mut command = command();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
     let matches = command
-        .try_get_matches_from_mut(arguments)
+        .try_get_matches_from_mut(&arguments)
         .map_err(Answer::from)?;
-    Cli::from_arg_matches(&matches).map_err(|error| Answer::from(error.format(&mut command)))
+    let cli = Cli::from_arg_matches(&matches)
+        .map_err(|error| Answer::from(error.format(&mut command)))?;
+    match &cli.command {
+        Command::Run(run) if name_was_forgotten(&arguments, &run.name) => {
+            let what = format!("no NAME before `--`: tenure run NAME -- {} …", run.name);
+            let error = clap::Error::raw(ErrorKind::MissingRequiredArgument, what + "\n");
+            Err(Answer::from(error))
+        }
+        _ => Ok(cli),
+    }
 }
 
 /// Something to print instead of doing anything.
@@ -77,6 +87,15 @@ impl From<clap::Error> for Answer {
             },
         }
     }
+}
+
+// `tenure run -- make all` would run `all` under the lock `make`. A name that begins with a dash
+// can stand nowhere else.
+fn name_was_forgotten(arguments: &[OsString], name: &str) -> bool {
+    let before = arguments.iter().position(|argument| argument == "--");
+    before.is_some_and(|end| {
+        !name.starts_with('-') && !arguments[..end].iter().any(|argument| argument == name)
+    })
 }
 
 // clap compares by Jaro similarity, which does not see that `rnu` is a slip of the finger.
@@ -138,7 +157,6 @@ impl From<Color> for anstream::ColorChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Command;
 
     fn parsed(line: &[&str]) -> Result<Cli, Answer> {
         parse(line.iter().map(OsString::from))
@@ -175,6 +193,20 @@ mod tests {
         };
         assert_eq!(run.command, ["-q", "--store", "y"]);
         assert!(!common.quiet);
+    }
+
+    #[test]
+    fn a_forgotten_name_is_not_taken_from_the_command() {
+        for line in [
+            ["tenure", "run", "--", "make", "all"].as_slice(),
+            &["tenure", "run", "--ttl", "5s", "--", "make", "all"],
+        ] {
+            let answer = parsed(line).expect_err("no name");
+            assert_eq!(answer.exit, Exit::Usage);
+            assert!(answer.text.contains("tenure run NAME -- make"));
+        }
+        assert!(parsed(&["tenure", "run", "x", "--", "make", "--", "y"]).is_ok());
+        assert!(parsed(&["tenure", "run", "--", "-x", "make"]).is_ok());
     }
 
     #[test]

@@ -56,6 +56,13 @@ pub struct RenewArgs {
     pub json: bool,
 }
 
+/// What `tenure release --help` begins with.
+pub(super) const RELEASE: &str = "\
+Give back a lease that `acquire` gave.
+
+The lock of a `tenure run` is given back by that run when its command has ended. Inside of it, \
+`release` without --lease is refused: the command would go on without its lock.";
+
 /// `tenure release [NAME] --lease LEASE`
 #[derive(Debug, Args)]
 #[command(

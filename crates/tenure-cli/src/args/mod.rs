@@ -30,7 +30,7 @@ pub struct Cli {
 /// Options that every command has.
 #[derive(Clone, Debug, Args)]
 pub struct CommonArgs {
-    /// Where the locks live: sqlite:PATH, redis://HOST, redis://HOST:PORT/DB, rediss://…, memory:
+    /// Where the locks live: sqlite:PATH, redis://HOST, redis://HOST:PORT/DB, rediss://…
     ///
     /// Without it: $TENURE_STORE, then `store = "…"` in ./tenure.toml, in
     /// $XDG_CONFIG_HOME/tenure/config.toml or in /etc/tenure/config.toml, then a SQLite file in your
@@ -93,6 +93,7 @@ pub enum Command {
     /// Extend a lease that `acquire` gave
     Renew(RenewArgs),
     /// Give back a lease that `acquire` gave
+    #[command(long_about = lease::RELEASE)]
     Release(ReleaseArgs),
     /// Ask whether a lease is still ours
     #[command(long_about = lease::CHECK)]

@@ -20,7 +20,8 @@ The lease is renewed for as long as the command runs. If it cannot be renewed, t
 everything in its process group is ended before anybody else can get the lock. Processes that leave \
 the group (setsid, daemons) are not covered.
 
-tenure itself never writes to stdout here, and says nothing on stderr when all is well.";
+tenure itself never writes to stdout here, and says nothing on stderr when all is well, \
+except whom it waits for and, on a terminal, which store it uses if none was chosen (-q: neither).";
 
 /// `tenure run NAME [OPTIONS] [--] COMMAND...`
 #[derive(Debug, Args)]
@@ -108,14 +109,14 @@ pub struct RunArgs {
 /// Which lock, who asks, and how long to wait: shared by `run` and `acquire`.
 #[derive(Clone, Debug, Args)]
 pub struct LockArgs {
-    /// Wait at most this long; `forever` and 0 are allowed
+    /// Wait at most this long; `forever` and 0 are allowed [default: forever]
     #[arg(long, value_name = "DURATION", conflicts_with = "no_wait", value_parser = duration::parse_wait)]
     pub wait: Option<Wait>,
     /// Do not wait
     #[arg(long)]
     pub no_wait: bool,
     /// Let up to N hold the lock at once (a semaphore; everybody must say the same N)
-    #[arg(long, value_name = "N", conflicts_with = "shared")]
+    #[arg(long, value_name = "N", conflicts_with = "shared", value_parser = parse_slots)]
     pub slots: Option<NonZeroU32>,
     /// Share the lock with others who say --shared (a read lock); excludes those who do not
     #[arg(long)]
@@ -208,6 +209,11 @@ impl FromStr for JsonTarget {
             },
         }
     }
+}
+
+fn parse_slots(text: &str) -> Result<NonZeroU32, String> {
+    text.parse()
+        .map_err(|_| "say a number of at least 1, --slots 4 for example".to_owned())
 }
 
 fn parse_meta(text: &str) -> Result<String, String> {

@@ -7,7 +7,7 @@ use tenure::core::{Finding, Guarantees, Holds, Severity};
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::output::failure::Result;
+use crate::output::failure::{Failure, Result};
 use crate::session::Session;
 use crate::store_choice::StoreChoice;
 
@@ -16,7 +16,7 @@ const UNFIT: Exit = Exit::Code(1);
 
 /// Examines the store.
 pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
-    let session = Session::open(choice).await?;
+    let session = Session::open(choice).await.map_err(Failure::without_help)?;
     let round_trip = session.round_trip().await?;
     let findings = session.diagnose().await?;
     let fit = findings

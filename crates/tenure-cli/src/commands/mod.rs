@@ -20,6 +20,7 @@ use crate::job::{self, Arrived};
 use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
+use crate::settings::environment::Inherited;
 use crate::store_choice::StoreChoice;
 
 /// Does what was asked.
@@ -35,7 +36,11 @@ pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
         command => {
             let choice = StoreChoice::resolve(store)?;
             match command {
-                Command::Acquire(_) => choice.remark(&output),
+                Command::Acquire(_) => {
+                    choice.check_parent(&Inherited::read())?;
+                    choice.check_lasting()?;
+                    choice.remark(&output);
+                }
                 _ => choice.remark_on_password(&output),
             }
             runtime()?.block_on(with_store(command, choice, output))

@@ -25,7 +25,10 @@ pub fn of_error(error: &Error, choice: &StoreChoice) -> Failure {
         failure = failure.fact(label, text);
     }
     if let Some(cause) = error.source() {
-        failure = failure.fact("cause", cause.to_string());
+        // Drivers write several lines; a fact is one.
+        let lines = cause.to_string();
+        let words: Vec<&str> = lines.split_whitespace().collect();
+        failure = failure.fact("cause", words.join(" "));
     }
     if matches!(code, Code::Usage | Code::OtherKind | Code::Lost) {
         return failure.without(&choice.url.secrets());
@@ -66,7 +69,7 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
     let mut help = format!("{wait} · see it: tenure show {word}{option}");
     if let Some(owner) = contention.holders.first().and_then(|holder| holder.owner) {
         let id = owner.short();
-        help += &format!(" · stuck? tenure force-release {word} --lease {id}{option}");
+        help += &format!(" · stuck? tenure force-release {word} --lease {id} --reason …{option}");
     }
     failure.help(help)
 }
@@ -107,7 +110,8 @@ fn code_of(kind: ErrorKind) -> Code {
 // So that the commands we suggest ask the same store.
 fn store_option(choice: &StoreChoice) -> String {
     match choice.origin {
-        Origin::Flag if !choice.url.has_password() => {
+        Origin::Flag if choice.url.has_password() => " --store …".into(),
+        Origin::Flag => {
             format!(" --store {}", shell_word(&choice.url.to_string()))
         }
         _ => String::new(),

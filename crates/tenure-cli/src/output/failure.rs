@@ -45,6 +45,13 @@ impl Failure {
         self.fact("help", text)
     }
 
+    /// Takes the advice away, for a command that is itself what it advises.
+    #[must_use]
+    pub fn without_help(mut self) -> Self {
+        self.facts.retain(|(label, _)| *label != "help");
+        self
+    }
+
     /// Ends with another exit code than the table's.
     #[must_use]
     pub fn exit(mut self, exit: Exit) -> Self {

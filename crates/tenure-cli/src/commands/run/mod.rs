@@ -71,8 +71,8 @@ fn execute_with(
     let settings = RunSettings::new(args)?;
     let choice = StoreChoice::resolve(store)?;
     let inherited = Inherited::read();
+    choice.check_parent(&inherited)?;
     choice.remark(&output);
-    choice.remark_on_parent(&inherited, &output);
     if let Some(remark) = settings.long_ttl_remark() {
         output.hint(&remark);
     }

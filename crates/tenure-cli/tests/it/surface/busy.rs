@@ -18,7 +18,7 @@ fn busy_is_75_and_says_who_since_when_from_where() {
         .says("--wait 10m")
         .says("tenure show nightly")
         .says(&format!(
-            "tenure force-release nightly --lease {}",
+            "tenure force-release nightly --lease {} --reason …",
             lease.as_str().expect("text")
         ));
 }

@@ -102,6 +102,49 @@ fn inside_a_run_check_needs_no_arguments() {
 }
 
 #[test]
+fn inside_a_run_the_default_store_is_not_a_guess_for_the_parents() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let url = format!("sqlite:{}", world.path("state/own.db").display());
+    let inner: [&[&str]; 2] = [
+        &["run", "y", "-q", "true"],
+        &["acquire", "y", "--ttl", "9s"],
+    ];
+    for inner in inner {
+        let outer = |options: &[&str], store: &[&str]| {
+            let line = [
+                &["run", "x", "--store", &url],
+                options,
+                &["--", tenure],
+                inner,
+                store,
+            ];
+            world.run(&line.concat())
+        };
+        outer(&[], &[]).exits(64).says("--pass-store");
+        outer(&["--pass-store"], &[]).exits(0);
+    }
+    let chosen = [
+        "run", "x", "--store", &url, "--", tenure, "--store", "sqlite:",
+    ];
+    world
+        .run(&[&chosen[..], &["run", "y", "true"]].concat())
+        .exits(0);
+}
+
+#[test]
+fn inside_a_run_release_wants_to_know_which_lease() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let done = world.run(&["run", "x", "--", tenure, "release"]).exits(64);
+    done.says("is held by `tenure run`");
+    let script = format!("{tenure} release x --lease $({tenure} acquire x2 --ttl 9s)");
+    world.run(&["run", "x", "-c", &script]).exits(79);
+    let script = format!("{tenure} release y --lease $({tenure} acquire y --ttl 9s)");
+    world.run(&["run", "x", "-c", &script]).exits(0).silently();
+}
+
+#[test]
 fn check_never_answers_from_another_store() {
     let world = World::new();
     let tenure = env!("CARGO_BIN_EXE_tenure");

@@ -30,12 +30,13 @@ fn a_misspelt_command_gets_a_suggestion() {
 #[test]
 fn every_usage_error_exits_64() {
     let world = World::new();
-    let lines: [&[&str]; 9] = [
+    let lines: [&[&str]; 10] = [
         &["run"],
         &["run", "x"],
         &["run", "x", "--nonsense", "true"],
         &["run", "x", "--shared", "--slots", "2", "true"],
         &["run", "x", "--slots", "0", "true"],
+        &["run", "--", "make", "all"],
         &["run", "", "true"],
         &["run", "x", "--on-lost", "cry", "true"],
         &["run", "x", "--json=fd:1", "true"],
@@ -48,6 +49,27 @@ fn every_usage_error_exits_64() {
             "{line:?}: {done:?}"
         );
     }
+}
+
+#[test]
+fn a_lease_in_memory_would_end_before_anybody_could_use_it() {
+    World::new()
+        .run(&["acquire", "x", "--ttl", "9s", "--store", "memory:"])
+        .exits(64)
+        .says("would end with this process");
+}
+
+#[test]
+fn a_store_without_its_scheme_gets_a_suggestion() {
+    let world = World::new();
+    world
+        .run(&["ls", "--store", "localhost:6379"])
+        .exits(64)
+        .says("did you mean redis://localhost:6379?");
+    world
+        .run(&["ls", "--store", "/var/locks.db"])
+        .exits(64)
+        .says("a file is sqlite:PATH");
 }
 
 #[test]
