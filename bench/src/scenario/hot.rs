@@ -8,9 +8,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use tenure::Clock;
+use tenure::clock::SystemClock;
+
 use crate::arguments::Arguments;
 use crate::peer::{Peer, TTL};
-use crate::time::{Instant, pause, until};
+use crate::time::{Instant, until};
 use crate::{Fault, complain};
 
 #[derive(Debug)]
@@ -56,11 +59,13 @@ impl Hot {
     }
 
     pub(super) async fn run(&self, peer: &Peer) -> Result<Value, Fault> {
+        let clock = SystemClock::start()?;
         let end = Instant::now().after(self.length);
         let mut workers = JoinSet::new();
         for worker in 0..self.workers {
-            let (peer, name, pauses) = (peer.clone(), self.name.clone(), self.pauses);
-            workers.spawn(async move { (worker, work(&peer, &name, pauses, end).await) });
+            let (peer, name) = (peer.clone(), self.name.clone());
+            let (clock, pauses) = (clock.clone(), self.pauses);
+            workers.spawn(async move { (worker, work(&peer, &name, &clock, pauses, end).await) });
         }
         let mut lines = String::new();
         let mut count = 0;
@@ -81,7 +86,13 @@ impl Hot {
 }
 
 /// Takes the lock again and again until `end`; a wait that is still going on then is abandoned.
-async fn work(peer: &Peer, name: &str, pauses: Pauses, end: Instant) -> Vec<Grant> {
+async fn work(
+    peer: &Peer,
+    name: &str,
+    clock: &SystemClock,
+    pauses: Pauses,
+    end: Instant,
+) -> Vec<Grant> {
     let mut grants = Vec::with_capacity(1024);
     while Instant::now() < end {
         let guard = match until(end, peer.acquire(name, TTL)).await {
@@ -96,7 +107,7 @@ async fn work(peer: &Peer, name: &str, pauses: Pauses, end: Instant) -> Vec<Gran
         if acquired >= end {
             break;
         }
-        pause(pauses.hold).await;
+        pause(clock, pauses.hold).await;
         let release_begun = Instant::now();
         if let Err(error) = guard.release().await {
             complain(&format!("release: {error}"));
@@ -106,7 +117,15 @@ async fn work(peer: &Peer, name: &str, pauses: Pauses, end: Instant) -> Vec<Gran
             release_begun,
             released: Instant::now(),
         });
-        pause(pauses.think).await;
+        pause(clock, pauses.think).await;
     }
     grants
+}
+
+/// Pauses to the microsecond, as most other programs do: tokio's own timer rounds up to the next
+/// millisecond, which would double a hold.
+async fn pause(clock: &SystemClock, duration: Duration) {
+    if !duration.is_zero() {
+        clock.sleep_until(clock.now().plus(duration)).await;
+    }
 }

@@ -63,7 +63,7 @@ impl Attempt {
     }
 
     /// Turns a grant into a hold that is kept; `None` if it is worth nothing any more. It was
-    /// confirmed in full by a request sent at `confirmed`, or has to be renewed at once.
+    /// confirmed in full by a request sent at `confirmed`, or has to be renewed soon.
     pub(super) fn hold(
         &mut self,
         fence: Fence,
@@ -85,7 +85,7 @@ impl Attempt {
             renewing: wanted.renewing,
             limit: wanted.hold_at_most.map(|limit| now.plus(limit)),
         }));
-        self.client.keeper.keep(hold.clone(), confirmed)?;
+        self.client.keeper.keep(hold.clone(), now, confirmed)?;
         self.leftovers = Leftovers::None;
         Ok(Some(hold))
     }
