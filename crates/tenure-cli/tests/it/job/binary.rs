@@ -1,5 +1,6 @@
 //! Supervision by the real binary, where no script can stand in.
 
+use crate::support::signals::as_from_a_shell;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 
@@ -8,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::world::{eventually, gone};
 
 fn tenure(arguments: &[&str]) -> Command {
+    as_from_a_shell();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     command
         .args(["run", "lock", "--store", "memory:"])

@@ -1,5 +1,6 @@
 //! An interactive shell on a real terminal, as a person at the keyboard sees it.
 
+use crate::support::signals::as_from_a_shell;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -41,6 +42,7 @@ impl Shell {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let terminal = ioctl_tiocgptpeer(&master, flags).unwrap();
         let stdio = || Stdio::from(terminal.try_clone().unwrap());
+        as_from_a_shell();
         let mut command = Command::new("/bin/sh");
         command
             .arg("-i")

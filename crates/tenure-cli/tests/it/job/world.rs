@@ -1,5 +1,6 @@
 //! A driver process with its job, seen from a test: started, told, watched, and gone afterwards.
 
+use crate::support::signals::as_from_a_shell;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,7 @@ impl Setup {
     }
 
     pub(super) fn start(self) -> Run {
+        as_from_a_shell();
         let listener = UnixListener::bind(&self.script.control).unwrap();
         let driver = std::env::current_exe().unwrap();
         let mut command = if self.ignore_hangup {

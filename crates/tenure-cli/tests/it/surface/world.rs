@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::support::signals::as_from_a_shell;
 use crate::support::wait::eventually;
 
 /// Temporary folders for one test.
@@ -46,6 +47,7 @@ impl World {
 
     /// `tenure` with these arguments, in this world.
     pub(crate) fn tenure<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        as_from_a_shell();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
         command
             .args(arguments)
