@@ -155,6 +155,14 @@ pub(crate) fn no_answer(limit: Duration) -> Error {
     )
 }
 
+/// The client outlived its runtime.
+pub(crate) fn closed() -> Error {
+    Error::new(
+        ErrorKind::Closed,
+        "the runtime that this client was connected on has ended; connect again on a living one",
+    )
+}
+
 fn wrong_count(asked: usize, answered: usize) -> Error {
     Error::new(
         ErrorKind::Protocol,

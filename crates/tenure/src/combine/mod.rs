@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenure_core::{Action, Cancel, Error, ErrorKind, Moment, Request};
+use tenure_core::{Action, Cancel, Error, Moment, Request};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::link::{Answer, CALL_LIMIT, Link, no_answer};
+use crate::link::{Answer, CALL_LIMIT, Link, closed, no_answer};
 
 /// Calls under way at once: a swallowed reply must not hold up the rest, and the next batch is on
 /// its way while the store works on the one before.
@@ -157,13 +157,6 @@ fn cancellation(request: Request) -> Option<Request> {
     };
     let owner = acquire.owner;
     Some(Action::Cancel(Cancel { owner }).on(request.name))
-}
-
-fn closed() -> Error {
-    Error::new(
-        ErrorKind::Closed,
-        "the runtime that this client was connected on has ended; connect again on a living one",
-    )
 }
 
 #[cfg(test)]

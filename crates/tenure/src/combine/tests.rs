@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use tenure_core::{
-    Acquire, BoxFuture, Finding, Guarantees, Inbox, Listener, Listing, LockName, Mode, Outcome,
-    OwnerId, Party, Reply, Snapshot, Store, Ttl, Waiting,
+    Acquire, BoxFuture, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Mode,
+    Outcome, OwnerId, Party, Reply, Snapshot, Store, Ttl, Waiting,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Action, BoxFuture, Error, ErrorKind, Moment, Outcome, Renew, Request};
+use tenure_core::{Action, BoxFuture, Error, Moment, Outcome, Renew, Request};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::bounded;
 use crate::hold::{Flight, Hold, Renewing};
-use crate::link::{Answer, CALL_LIMIT, Link};
+use crate::link::{Answer, CALL_LIMIT, Link, closed};
 use crate::standing::Loss;
 
 use agenda::Agenda;
@@ -107,13 +107,6 @@ impl Keeper {
             let _ = all_done.await;
         }
     }
-}
-
-fn closed() -> Error {
-    Error::new(
-        ErrorKind::Closed,
-        "the runtime that this client was connected on has ended; connect again on a living one",
-    )
 }
 
 struct Work {

@@ -5,3 +5,5 @@ pub mod memory;
 pub mod redis;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+mod url_options;

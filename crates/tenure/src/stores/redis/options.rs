@@ -10,6 +10,8 @@ use redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo,
 };
 use tenure_core::{Error, ErrorKind};
+
+use crate::stores::url_options::{duration, nearest};
 use url::Url;
 
 /// Everything before this in a key is reserved for what the store keeps beside its locks.
@@ -214,13 +216,8 @@ fn not_a_url(text: &str) -> Error {
 }
 
 fn unknown_option(key: &str) -> Error {
-    let closest = KNOWN
-        .into_iter()
-        .map(|known| (strsim::jaro_winkler(key, known), known))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other));
-    wrong(match closest {
-        Some((_, known)) => {
+    wrong(match nearest(key, &KNOWN) {
+        Some(known) => {
             format!("a Redis URL has no option `{key}`: did you mean `{known}`?")
         }
         None => format!(
@@ -270,24 +267,14 @@ fn protocol(text: &str) -> Result<ProtocolVersion, Error> {
 }
 
 fn call_timeout(text: &str) -> Result<Duration, Error> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        _ => 0,
-    };
-    let millis = number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor));
-    match millis {
-        Some(millis @ 10..=600_000) => Ok(Duration::from_millis(millis)),
-        _ => Err(wrong(format!(
-            "`{text}` is not a call_timeout: write a whole number with its unit, from 10ms to 10m, for example 2s"
-        ))),
-    }
+    let allowed = Duration::from_millis(10)..=Duration::from_secs(600);
+    let given = duration(text).filter(|given| allowed.contains(given));
+    given.ok_or_else(|| {
+        wrong(format!(
+            "`{text}` is not a call_timeout: write a whole number with its unit, from 10ms to 10m, \
+             for example 2s"
+        ))
+    })
 }
 
 #[cfg(test)]

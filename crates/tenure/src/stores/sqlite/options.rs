@@ -9,6 +9,8 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 use tenure_core::{Error, ErrorKind};
 
+use crate::stores::url_options;
+
 /// Where the lock file is, and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -148,15 +150,9 @@ fn home() -> Result<PathBuf, Error> {
     })
 }
 
-/// A number with a unit: `250ms` or `5s`.
+/// A time with its unit.
 fn duration(key: &str, value: &str) -> Result<Duration, Error> {
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let length = match (digits.parse::<u32>(), &value[digits.len()..]) {
-        (Ok(number), "ms") => Some(Duration::from_millis(number.into())),
-        (Ok(number), "s") => Some(Duration::from_secs(number.into())),
-        _ => None,
-    };
-    length.ok_or_else(|| {
+    url_options::duration(value).ok_or_else(|| {
         wrong(format!(
             "{key} is a time with its unit, such as 250ms or 5s"
         ))
@@ -165,13 +161,8 @@ fn duration(key: &str, value: &str) -> Result<Duration, Error> {
 }
 
 fn unknown(key: &str) -> Error {
-    let near = KNOWN
-        .into_iter()
-        .map(|known| (strsim::jaro_winkler(known, key), known))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|left, right| left.0.total_cmp(&right.0));
-    let advice = match near {
-        Some((_, known)) => format!("did you mean \"{known}\"?"),
+    let advice = match url_options::nearest(key, &KNOWN) {
+        Some(known) => format!("did you mean \"{known}\"?"),
         None => format!("there are {}", KNOWN.join(", ")),
     };
     wrong(format!(
