@@ -6,7 +6,6 @@ use std::time::Duration;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use tenure_core::{Action, Inbox, Mode, OwnerId, Party, Request, Waiting};
 
-use super::options::RESERVED;
 use super::scripts::ScriptName;
 
 /// Where every walk through a queue begins.
@@ -48,12 +47,9 @@ impl Texts {
     }
 }
 
-/// The key of a lock, and those beside it, in the order of prelude.lua.
-pub(super) fn keys(prefix: &str, name: &str, keys: &mut Texts) {
+/// The key of a lock. The scripts make the names of those beside it; see prelude.lua.
+pub(super) fn key(prefix: &str, name: &str, keys: &mut Texts) {
     keys.push(format_args!("{prefix}{name}"));
-    for what in ["fence", "queue", "alive", "waiters", "forced"] {
-        keys.push(format_args!("{RESERVED}{{{prefix}{name}}}:{what}"));
-    }
 }
 
 /// The channel of an inbox.
@@ -91,25 +87,22 @@ pub(super) fn owner(action: &Action) -> Option<OwnerId> {
 pub(super) fn arguments(prefix: &str, request: &Request, cursor: &str, words: &mut Texts) {
     match &request.action {
         Action::Acquire(acquire) => {
-            words.push(ModeWord(acquire.mode));
-            words.push(acquire.ttl.as_millis());
-            match &acquire.waiting {
-                Waiting::No => {
-                    words.push("");
-                    words.push(0);
-                }
-                Waiting::Queue { inbox, alive_for } => {
-                    words.push(channel(prefix, inbox));
-                    words.push((*alive_for).min(LONGEST_WAIT).as_micros());
-                }
-            }
+            let ttl = acquire.ttl.as_millis();
+            words.push(format_args!("{ttl} {}", PartyWords(&acquire.party)));
+            words.push(ttl + 1);
             match acquire.not_after {
                 Some(limit) => words.push(limit.as_micros()),
                 None => words.push(""),
             }
-            words.push(PartyWords(&acquire.party));
-            words.push(cursor);
-            words.push(acquire.ttl.as_millis() + 1);
+            let mode = ModeWord(acquire.mode);
+            match &acquire.waiting {
+                Waiting::No => words.push(format_args!("{mode} 0 {cursor} -")),
+                Waiting::Queue { inbox, alive_for } => {
+                    let alive_for = (*alive_for).min(LONGEST_WAIT).as_micros();
+                    let channel = channel(prefix, inbox);
+                    words.push(format_args!("{mode} {alive_for} {cursor} {channel}"));
+                }
+            }
         }
         Action::Renew(renew) => {
             words.push(renew.fence);
@@ -165,19 +158,6 @@ impl Display for PartyWords<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_keys_beside_a_lock_cannot_be_the_key_of_a_lock() {
-        let mut texts = Texts::default();
-        keys("tenure:", "nightly", &mut texts);
-        let [lock, siblings @ ..] = &texts.iter().collect::<Vec<_>>()[..] else {
-            panic!("no keys");
-        };
-        assert_eq!(*lock, "tenure:nightly");
-        assert_eq!(siblings[0], "~tenure:{tenure:nightly}:fence");
-        assert_eq!(siblings.len(), 5);
-        assert!(siblings.iter().all(|key| key.starts_with(RESERVED)));
-    }
 
     #[test]
     fn a_text_is_always_one_word() {

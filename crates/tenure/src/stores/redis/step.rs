@@ -149,11 +149,10 @@ impl<'a> Item<'a> {
 
     /// Adds its KEYS and ARGV to those of its call.
     fn write(&self, prefix: &str, keys: &mut Texts, arguments: &mut Texts) {
-        encode::keys(prefix, self.name().as_str(), keys);
-        arguments.push(self.nonce);
+        encode::key(prefix, self.name().as_str(), keys);
         match self.asked.owner {
-            Some(owner) => arguments.push(owner),
-            None => arguments.push("-"),
+            Some(owner) => arguments.push(format_args!("{} {owner}", self.nonce)),
+            None => arguments.push(format_args!("{} -", self.nonce)),
         }
         let cursor = self.cursor.as_deref().unwrap_or(FROM_THE_HEAD);
         match self.script {

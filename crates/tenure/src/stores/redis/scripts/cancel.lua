@@ -1,14 +1,14 @@
 -- Remove whatever an owner has here: its place, or the grant that raced with us. Mirrors decide/cancel.rs.
 --
--- KEYS   lock, fence, queue, alive, waiters, forced (see prelude.lua)
--- ARGV   1 nonce, 2 owner
+-- KEYS   lock (see prelude.lua)
+-- ARGV   1 "<nonce> <owner>"
 -- says   cancelled grant | cancelled waiter | cancelled nothing
 
-local function careful(tools, k, a)
-  local state = tools.load(k)
-  local holder, index = tools.holder(state, ARGV[a + 2])
+local function careful(tools, lock, a)
+  local state, owner = tools.load(lock), owner_of(a)
+  local holder, index = tools.holder(state, owner)
   local removed = 'nothing'
-  if state.waiting > 0 and tools.forget(state, {ARGV[a + 2]}) then removed = 'waiter' end
+  if state.waiting > 0 and tools.forget(state, {owner}) then removed = 'waiter' end
   if holder then
     tools.remove(state, index)
     removed = 'grant'
@@ -18,4 +18,4 @@ local function careful(tools, k, a)
   return 'cancelled ' .. removed, state.more
 end
 
-return run(2, nil, careful)
+return run(1, nil, careful)

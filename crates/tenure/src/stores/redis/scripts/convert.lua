@@ -1,16 +1,16 @@
 -- Turn an exclusive hold into a shared one, and let in the readers who wait. Mirrors decide/convert.rs.
 --
--- KEYS   lock, fence, queue, alive, waiters, forced (see prelude.lua)
--- ARGV   1 nonce, 2 owner, 3 fence
+-- KEYS   lock (see prelude.lua)
+-- ARGV   1 "<nonce> <owner>", 2 fence
 -- says   converted <expiry>
 --        conflict <capacity>
 --        nothing | forced <at> <pid> <host> <who> <label> <reason>
 
-local function careful(tools, k, a)
-  local state = tools.load(k)
-  local holder, said = tools.holder(state, ARGV[a + 2], ARGV[a + 3]), nil
+local function careful(tools, lock, a)
+  local state, owner, fence = tools.load(lock), owner_of(a), ARGV[a + 2]
+  local holder, said = tools.holder(state, owner, fence), nil
   if not holder then
-    said = tools.not_held(state, ARGV[a + 2], ARGV[a + 3])
+    said = tools.not_held(state, owner, fence)
   elseif tools.kind_of(holder.mode) ~= 'lock' then
     said = 'conflict ' .. tools.kind_of(holder.mode)
   else
@@ -22,4 +22,4 @@ local function careful(tools, k, a)
   return said, state.more
 end
 
-return run(3, nil, careful)
+return run(2, nil, careful)

@@ -1,13 +1,13 @@
 -- Look, and change nothing: works on a read-only replica too. Mirrors decide/inspect.rs.
 --
--- KEYS   lock, fence, queue, alive, waiters, forced (see prelude.lua)
--- ARGV   1 nonce, 2 "-"
+-- KEYS   lock (see prelude.lua)
+-- ARGV   1 "<nonce> -"
 -- says   state <kind> <last fence> <count> <holder>... <count> <waiter>...
 --        kind is "-", "lock" or a capacity; holders as in prelude.lua,
 --        waiters "<owner> <mode> <since> <pid> <host> <who> <label>"
 
-local function careful(tools, k)
-  local state = tools.load(k, true)
+local function careful(tools, lock)
+  local state = tools.load(lock, true)
   local until_by, waiters, kind = {}, {}, nil
   if state.foreign then kind = 'lock' end
   if state.holders[1] then kind = tools.kind_of(state.holders[1].mode) end
@@ -26,4 +26,4 @@ local function careful(tools, k)
   return said
 end
 
-return run(2, nil, careful)
+return run(1, nil, careful)

@@ -1,16 +1,18 @@
 -- What every request shares. Rust puts this file before each of the others; one EVALSHA then runs a
 -- batch of requests of one kind. It mirrors `decide` in crate tenure-core: mod.rs and admit.rs.
 --
--- KEYS, six per request:
---   1 lock     string "v1 <owner> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>" (exclusive),
+-- KEYS: the lock of each request. In a cluster, where every key must be declared, each is followed by
+-- the five beside it, whose names are made of its own all the same (see `beside`):
+--   lock       string "v1 <owner> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>" (exclusive),
 --              or hash, field "tenure" -> "v1 lock" or "v1 semaphore <capacity>",
 --              field <owner> -> "<mode> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>"
---   2 fence    string, the highest fence given
---   3 queue    sorted set, owner by ticket (order of arrival)
---   4 alive    sorted set, owner by the time until which its place is kept
---   5 waiters  hash, owner -> "<mode> <ttl> <since> <alive_for> <channel> <pid> <host> <who> <label>"
---   6 forced   string "<owner> <fence> <at> <pid> <host> <who> <label> <reason>"
--- ARGV, `width` per request: 1 nonce, 2 owner (or "-"), then what the request's own file says.
+--   fence      string, the highest fence given
+--   queue      sorted set, owner by ticket (order of arrival)
+--   alive      sorted set, owner by the time until which its place is kept
+--   waiters    hash, owner -> "<mode> <ttl> <since> <alive_for> <channel> <pid> <host> <who> <label>"
+--   forced     string "<owner> <fence> <at> <pid> <host> <who> <label> <reason>"
+-- ARGV, `width` per request: 1 "<nonce> <owner or ->", then what the request's own file says. They are
+-- few and packed, because each one costs the server as much as half a command does.
 -- Reply, one text per request: "<nonce> <owner> <now> <more> <said...>". `more` is "-", or where to go
 -- on in the queue because this step has looked at enough waiters. `said` is what the request's own
 -- file lists, or "error <message>": one request's failure never touches another's.
@@ -31,7 +33,7 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 
 local function digits(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
 local NOW = digits(now)
@@ -40,6 +42,43 @@ local NOW = digits(now)
 -- One more, because Redis counts from the whole millisecond in which the script began.
 local function px(moment)
   return digits(math.ceil((moment - now) / 1000) + 1)
+end
+
+-- One of the keys beside a lock.
+local function beside(lock, what)
+  return '~tenure:{' .. lock .. '}:' .. what
+end
+
+-- Who asks.
+local function owner_of(a)
+  return string.sub(ARGV[a + 1], -32)
+end
+
+-- Reads an entry of the hash of waiters; nil if it is not ours.
+local function read_waiter(text)
+  local mode, ttl, since, alive_for, channel, party =
+    string.match(text, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+ %S+ %S+ %S+)$')
+  if not mode then return nil end
+  return {mode = mode, ttl = ttl, since = since, alive_for = tonumber(alive_for),
+    channel = channel, party = party}
+end
+
+-- Liveness::reachable. Not the answer of PUBLISH: it counts pattern subscribers, who only listen
+-- in, and it comes too late to pass somebody over. Who may not ask takes everybody for reachable.
+local function reachable(channel)
+  local count = redis.pcall('PUBSUB', 'NUMSUB', channel)
+  return count.err ~= nil or tonumber(count[2]) > 0
+end
+
+-- How long a grant lasts that is pushed to its waiter, microseconds.
+local function claim_window(waiter)
+  return math.floor(waiter.alive_for / 2)
+end
+
+-- Tells a waiter that it was let in. All texts.
+local function push(lock, channel, owner, fence, expiry)
+  redis.pcall('PUBLISH', channel,
+    'v1 ' .. owner .. ' ' .. fence .. ' ' .. NOW .. ' ' .. expiry .. ' ' .. lock)
 end
 
 -- The rules. A function that makes them, because making them costs more than a quick request does.
@@ -137,10 +176,11 @@ local function machine()
   end
 
   -- Loads a name and forgets what has ended (Step::expire). With `looking`, nothing is written.
-  function tools.load(k, looking)
+  function tools.load(lock, looking)
     local state = {
-      lock = KEYS[k + 1], fence = KEYS[k + 2], queue = KEYS[k + 3], alive = KEYS[k + 4],
-      waiters = KEYS[k + 5], forced = KEYS[k + 6],
+      lock = lock, fence = beside(lock, 'fence'), queue = beside(lock, 'queue'),
+      alive = beside(lock, 'alive'), waiters = beside(lock, 'waiters'),
+      forced = beside(lock, 'forced'),
       holders = {}, dropped = {}, handovers = {}, stored = 'nothing', changed = false,
     }
     local value = redis.pcall('GET', state.lock)
@@ -166,12 +206,7 @@ local function machine()
 
   function tools.waiter(state, owner)
     local text = redis.call('HGET', state.waiters, owner)
-    if not text then return nil end
-    local mode, ttl, since, alive_for, channel, party =
-      string.match(text, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+ %S+ %S+ %S+)$')
-    if not mode then return nil end
-    return {mode = mode, ttl = ttl, since = since, alive_for = tonumber(alive_for),
-      channel = channel, party = party}
+    return text and read_waiter(text)
   end
 
   -- LockState::kind, of holders and waiters of ours: a foreign holder has none.
@@ -220,16 +255,9 @@ local function machine()
     return holder
   end
 
-  -- Liveness::reachable. Not the answer of PUBLISH: it counts pattern subscribers, who only listen
-  -- in, and it comes too late to pass somebody over. Who may not ask takes everybody for reachable.
-  local function reachable(channel)
-    local count = redis.pcall('PUBSUB', 'NUMSUB', channel)
-    return count.err ~= nil or tonumber(count[2]) > 0
-  end
-
   -- Step::let_in
   local function let_in(state, owner, waiter, asks)
-    local lasts = asks and tonumber(waiter.ttl) * 1000 or math.floor(waiter.alive_for / 2)
+    local lasts = asks and tonumber(waiter.ttl) * 1000 or claim_window(waiter)
     forget(state, {owner})
     local holder = tools.grant(state, owner, waiter.mode, lasts, waiter.ttl, waiter.party)
     if not asks then
@@ -322,8 +350,7 @@ local function machine()
     end
     for _, handover in ipairs(state.handovers) do
       local holder = handover.holder
-      redis.pcall('PUBLISH', handover.channel, 'v1 ' .. holder.owner .. ' ' .. digits(holder.fence)
-        .. ' ' .. NOW .. ' ' .. digits(holder.expiry) .. ' ' .. state.lock)
+      push(state.lock, handover.channel, holder.owner, digits(holder.fence), digits(holder.expiry))
     end
   end
 
@@ -371,23 +398,23 @@ local function machine()
   return tools
 end
 
--- Runs the batch. `quick(k, a)` answers the usual case or nil; `careful(tools, k, a)` answers every
--- case, and where to go on. `k` and `a` are where the request's KEYS and ARGV begin, less one.
+-- Runs the batch. `quick(lock, a)` answers the usual case or nil; `careful(tools, lock, a)` answers every
+-- case, and where to go on. `a` is where the request's ARGV begin, less one.
 local function run(width, quick, careful)
-  local replies, tools = {}, nil
-  for request = 1, #KEYS / 6 do
-    local k, a = (request - 1) * 6, (request - 1) * width
+  local replies, count, tools = {}, #ARGV / width, nil
+  local stride = #KEYS / count
+  for request = 1, count do
+    local lock, a = KEYS[(request - 1) * stride + 1], (request - 1) * width
     local fine, said, more = true, nil, nil
-    if quick then fine, said = pcall(quick, k, a) end
+    if quick then fine, said = pcall(quick, lock, a) end
     if fine and not said then
       tools = tools or machine()
-      fine, said, more = pcall(careful, tools, k, a)
+      fine, said, more = pcall(careful, tools, lock, a)
     end
     if not fine then
       said, more = 'error ' .. (type(said) == 'table' and said.err or tostring(said)), nil
     end
-    replies[request] =
-      ARGV[a + 1] .. ' ' .. ARGV[a + 2] .. ' ' .. NOW .. ' ' .. (more or '-') .. ' ' .. said
+    replies[request] = ARGV[a + 1] .. ' ' .. NOW .. ' ' .. (more or '-') .. ' ' .. said
   end
   return replies
 end
