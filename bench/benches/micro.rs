@@ -153,6 +153,7 @@ fn renew(owner: u8, fence: Fence) -> Action {
         fence,
         ttl: Ttl::DEFAULT,
         detach: false,
+        terms: None,
     })
 }
 

@@ -170,6 +170,7 @@ impl Peer<'_> {
             fence: held.fence,
             ttl: ttl(millis),
             detach: false,
+            terms: None,
         };
         self.ask(&held.name, Action::Renew(renew)).await
     }

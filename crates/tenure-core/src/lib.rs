@@ -16,6 +16,7 @@
 //! | who may hold together with whom | `mode.rs` |
 //! | what is remembered, asked, answered | `state.rs`, `request.rs`, `outcome.rs` |
 //! | each decision | `decide/`, one file per request |
+//! | a server that forgot | `life.rs` |
 //! | how long a holder may believe | `validity.rs` |
 //! | the contract of a store, and its promises | `store.rs`, `guarantees.rs` |
 
@@ -23,6 +24,7 @@ mod decide;
 mod error;
 mod fence;
 mod guarantees;
+mod life;
 mod mode;
 mod name;
 mod outcome;
@@ -34,10 +36,11 @@ mod store;
 mod time;
 mod validity;
 
-pub use decide::{Decision, Everyone, Handover, Liveness, decide};
+pub use decide::{Decision, Everyone, Handover, Liveness, decide, decide_in};
 pub use error::{Error, ErrorKind, Retry};
 pub use fence::Fence;
 pub use guarantees::{Guarantees, Holds, Promise, PromiseId};
+pub use life::{Greeting, Hello, Life, Phase, Record, Recovery, Seen, hello};
 pub use mode::{Kind, Mode, Permits};
 pub use name::LockName;
 pub use outcome::{
@@ -46,7 +49,7 @@ pub use outcome::{
 pub use owner::{Lease, OwnerId};
 pub use party::Party;
 pub use request::{
-    Acquire, Action, Cancel, Convert, ForceRelease, Release, Renew, Request, Waiting,
+    Acquire, Action, Cancel, Convert, ForceRelease, Release, Renew, Request, Terms, Waiting,
 };
 pub use state::{ForcedRelease, Holder, Inbox, LockState, Waiter};
 pub use store::{BoxFuture, Finding, Listener, Listing, Push, PushedGrant, Severity, Store};

@@ -52,6 +52,12 @@ pub enum Outcome {
         /// Set if it was ended by force.
         forced: Option<ForcedRelease>,
     },
+    /// Renew without terms, convert, release, force-release: the store does not know of such a hold,
+    /// but it is recovering, so that does not mean that there is none.
+    Forgotten {
+        /// When it will have recovered, by the store's clock.
+        until: Timestamp,
+    },
     /// Inspect: what is there.
     State(Snapshot),
 }
@@ -90,6 +96,8 @@ pub struct Contention {
     pub waiter_count: u32,
     /// When the first of all holds ends unless it is renewed; `None` if none ends by itself.
     pub next_expiry: Option<Timestamp>,
+    /// Set while the store is recovering: nobody is let in before this, whether it is held or not.
+    pub recovering: Option<Timestamp>,
 }
 
 impl Contention {

@@ -67,7 +67,10 @@ pub enum Waiting {
 }
 
 /// Prolong a hold to `now + ttl`; never shorten it (an old renewal may arrive late), unless the
-/// holder leaves it behind.
+/// holder leaves it behind. A store that is recovering takes back a hold that it does not know.
+///
+/// **Only for holds that are still valid**: whoever renews one that it has lost may be given it back
+/// by a store that forgot, beside somebody who holds it by right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renew {
     /// Whose hold.
@@ -79,6 +82,18 @@ pub struct Renew {
     /// The holder stops relying on the hold and leaves it behind: it lasts exactly `ttl` from now,
     /// also beyond the process that it was tied to.
     pub detach: bool,
+    /// What a store that forgot needs to take the hold back; `None` if whoever renews does not know,
+    /// and then nothing is taken back.
+    pub terms: Option<Terms>,
+}
+
+/// How a hold is held, as its holder knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// In which way.
+    pub mode: Mode,
+    /// For people.
+    pub party: Party,
 }
 
 /// Turn an exclusive hold into a shared one, keeping fence and expiry.

@@ -160,7 +160,13 @@ impl Tenure {
             let batch: Vec<Request> = part.iter().map(|hold| release(hold)).collect();
             for (hold, answer) in part.iter().zip(link.ask_all(&batch, CALL_LIMIT).await) {
                 match answer {
-                    Ok(answer) => released += usize::from(answer.outcome == Outcome::Released),
+                    Ok(answer) => {
+                        let ended = matches!(
+                            answer.outcome,
+                            Outcome::Released | Outcome::Forgotten { .. }
+                        );
+                        released += usize::from(ended);
+                    }
                     Err(error) => {
                         keeper.run(Errand::release(hold));
                         failure = failure.or(Some(error));
@@ -209,7 +215,8 @@ impl Tenure {
     /// Prolongs a hold by its lease, from any process. Answers how long it is valid at least.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] if there is no such hold.
+    /// [`ErrorKind::Lost`] if there is no such hold. [`ErrorKind::Refused`] if the store is recovering
+    /// and does not know it (any more): a lease does not say enough to take it back.
     pub async fn renew_lease(&self, name: &str, lease: Lease, ttl: Ttl) -> Result<Duration, Error> {
         let name = LockName::new(name)?;
         let renew = Renew {
@@ -217,6 +224,8 @@ impl Tenure {
             fence: lease.fence,
             ttl,
             detach: false,
+            // A lease does not say how it is held.
+            terms: None,
         };
         let answer = self.client.link.ask(&name, Action::Renew(renew)).await?;
         match answer.outcome {
@@ -225,6 +234,7 @@ impl Tenure {
                 Ok(validity.remaining(self.client.link.now()))
             }
             Outcome::NotHeld { forced } => Err(Loss::not_held(forced).error(&name)),
+            Outcome::Forgotten { until } => Err(forgotten(&name, until.since(answer.now))),
             other => Err(out_of_place("renew", &other)),
         }
     }
@@ -294,9 +304,11 @@ impl Tenure {
 
     async fn end(&self, name: &LockName, action: Action) -> Result<(), Error> {
         let word = action.word();
-        match self.client.link.ask(name, action).await?.outcome {
+        let answer = self.client.link.ask(name, action).await?;
+        match answer.outcome {
             Outcome::Released => Ok(()),
             Outcome::NotHeld { forced } => Err(Loss::not_held(forced).error(name)),
+            Outcome::Forgotten { until } => Err(forgotten(name, until.since(answer.now))),
             other => Err(out_of_place(word, &other)),
         }
     }
@@ -308,6 +320,17 @@ fn release(hold: &Hold) -> Request {
         fence: hold.fence,
     })
     .on(hold.name.clone())
+}
+
+/// The error for whoever asks about a hold that a recovering store does not know.
+fn forgotten(name: &LockName, left: Duration) -> Error {
+    Error::new(
+        ErrorKind::Refused,
+        format!(
+            "whether {name:?} is held is not known: the store may have lost its data and is \
+             recovering, {left:.0?} left"
+        ),
+    )
 }
 
 impl fmt::Debug for Tenure {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Fence, Lease, LockName, Mode, Moment, OwnerId, Ttl, Validity};
+use tenure_core::{Fence, Lease, LockName, Mode, Moment, OwnerId, Party, Renew, Ttl, Validity};
 use tokio::sync::{Notify, watch};
 
 use crate::standing::{Loss, Standing};
@@ -18,6 +18,7 @@ pub(crate) struct Hold {
     pub(crate) owner: OwnerId,
     pub(crate) fence: Fence,
     pub(crate) renewing: Renewing,
+    party: Party,
     /// Past this the hold ends whatever the store says.
     limit: Option<Moment>,
     /// Until when it is valid, in nanoseconds of the client's clock; [`ENDED`] for ever after its end.
@@ -72,6 +73,7 @@ pub(crate) struct NewHold {
     pub(crate) ttl: Ttl,
     pub(crate) validity: Validity,
     pub(crate) renewing: Renewing,
+    pub(crate) party: Party,
     pub(crate) limit: Option<Moment>,
 }
 
@@ -87,6 +89,7 @@ impl Hold {
             owner: new.owner,
             fence: new.fence,
             renewing: new.renewing,
+            party: new.party,
             limit: new.limit,
             valid_until: AtomicU64::new(until.as_nanos()),
             terms: Mutex::new(Terms {
@@ -104,6 +107,20 @@ impl Hold {
         Lease {
             owner: self.owner,
             fence: self.fence,
+        }
+    }
+
+    /// A request that prolongs it, with all that a store that forgot needs to take it back.
+    pub(crate) fn renewal(&self, ttl: Ttl) -> Renew {
+        Renew {
+            owner: self.owner,
+            fence: self.fence,
+            ttl,
+            detach: false,
+            terms: Some(tenure_core::Terms {
+                mode: self.mode(),
+                party: self.party.clone(),
+            }),
         }
     }
 
@@ -313,6 +330,7 @@ mod tests {
             ttl: Ttl::DEFAULT,
             validity: Validity { until },
             renewing: Renewing::Yes,
+            party: Party::default(),
             limit: None,
         }))
     }

@@ -133,6 +133,7 @@ impl Owner {
                 .filter_map(|holder| holder.expiry)
                 .min(),
             holders: snapshot.holders.into_iter().take(SHOWN_HOLDERS).collect(),
+            recovering: None,
         };
         Ok(Blocked {
             now: answer.now,

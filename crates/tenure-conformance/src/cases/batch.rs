@@ -92,6 +92,7 @@ async fn many_names_are_taken_and_renewed_at_once(world: &World<'_>) {
                 fence: grant.fence,
                 ttl: ttl(90_000),
                 detach: false,
+                terms: None,
             };
             Action::Renew(renew).on(name)
         })

@@ -26,6 +26,7 @@ impl Replay<'_> {
                 fence: self.fence(ask, hold),
                 ttl: ttl(length),
                 detach,
+                terms: None,
             }),
             What::Convert(hold) => Action::Convert(Convert {
                 owner,

@@ -1,13 +1,16 @@
 //! Acquire: mine already → the same grant; too late → nothing; free and nobody before me → take it;
-//! else queue up, or say who is in the way.
+//! else queue up, or say who is in the way. While recovering, never a grant.
 
 use super::Step;
 use super::admit::{Admission, Front};
 use super::inspect::contention;
-use crate::{Acquire, Grant, LockState, Outcome, Waiter, Waiting};
+use crate::{Acquire, Grant, LockState, Outcome, Phase, Waiter, Waiting};
 
 pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<'_>) -> Outcome {
     if let Some(grant) = grant_of(state, request) {
+        if step.phase != Phase::Open {
+            return inherited(state, request, step);
+        }
         // Others' holds may have ended at this step, so this one, too, serves the queue.
         step.admit(state, None);
         return Outcome::Granted(grant);
@@ -28,12 +31,25 @@ pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<
     match state.position(request.owner) {
         Some(ahead) => Outcome::Queued {
             ahead: count(ahead),
-            contention: contention(state),
+            contention: contention(state, step.phase),
         },
         None if front == Front::Clear && state.fits(request.mode) => {
             Outcome::Granted(step.grant(state, admission(request)))
         }
-        None => Outcome::Busy(contention(state)),
+        None => Outcome::Busy(contention(state, step.phase)),
+    }
+}
+
+/// The store has a hold of the asking owner from before it forgot. It may have ended since, and
+/// somebody else may have held the lock after it: only a renewal by its valid holder confirms it.
+fn inherited(state: &LockState, request: &Acquire, step: &Step<'_>) -> Outcome {
+    let contention = contention(state, step.phase);
+    match request.waiting {
+        Waiting::No => Outcome::Busy(contention),
+        Waiting::Queue { .. } => Outcome::Queued {
+            ahead: count(state.queue.len()),
+            contention,
+        },
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn convert(state: &mut LockState, request: &Convert, step: &mut Step<
                 in_force: holder.mode.kind(),
             },
         },
-        None => not_held(state, request.owner, request.fence),
+        None => not_held(state, request.owner, request.fence, step),
     };
     step.admit(state, None);
     outcome

@@ -3,13 +3,14 @@
 use super::acquire::count;
 use super::{Liveness, Step};
 use crate::{
-    Contention, Holder, HolderView, LockState, Outcome, SHOWN_HOLDERS, Snapshot, Timestamp, Waiter,
-    WaiterView,
+    Contention, Holder, HolderView, LockState, Outcome, Phase, SHOWN_HOLDERS, Snapshot, Timestamp,
+    Waiter, WaiterView,
 };
 
 pub(super) fn inspect(state: &LockState, now: Timestamp, liveness: &dyn Liveness) -> Outcome {
     let step = Step {
         now,
+        phase: Phase::Open,
         liveness,
         handovers: Vec::new(),
     };
@@ -23,12 +24,13 @@ pub(super) fn inspect(state: &LockState, now: Timestamp, liveness: &dyn Liveness
     })
 }
 
-pub(super) fn contention(state: &LockState) -> Contention {
+pub(super) fn contention(state: &LockState, phase: Phase) -> Contention {
     Contention {
         holders: state.holders.iter().take(SHOWN_HOLDERS).map(view).collect(),
         holder_count: count(state.holders.len()),
         waiter_count: count(state.queue.len()),
         next_expiry: state.holders.iter().map(|holder| holder.expiry).min(),
+        recovering: phase.recovering_until(),
     }
 }
 

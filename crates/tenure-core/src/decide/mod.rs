@@ -6,10 +6,11 @@ mod admit;
 mod cancel;
 mod convert;
 mod inspect;
+mod reinstate;
 mod release;
 mod renew;
 
-use crate::{Action, Fence, Inbox, LockState, Outcome, OwnerId, Timestamp};
+use crate::{Action, Fence, Inbox, LockState, Outcome, OwnerId, Phase, Timestamp};
 
 /// Decides one action on one name.
 ///
@@ -34,6 +35,21 @@ use crate::{Action, Fence, Inbox, LockState, Outcome, OwnerId, Timestamp};
 /// ```
 #[must_use]
 pub fn decide(
+    state: LockState,
+    action: &Action,
+    now: Timestamp,
+    liveness: &dyn Liveness,
+) -> Decision {
+    decide_in(Phase::Open, state, action, now, liveness)
+}
+
+/// Decides one action on one name in a store that may have forgotten.
+///
+/// [`Phase::Open`] is [`decide`]. While recovering, no step lets anybody in, an acquire never answers
+/// with a grant, and a renewal with [`Terms`](crate::Terms) takes back a hold that is not stored.
+#[must_use]
+pub fn decide_in(
+    phase: Phase,
     mut state: LockState,
     action: &Action,
     now: Timestamp,
@@ -49,6 +65,7 @@ pub fn decide(
     }
     let mut step = Step {
         now,
+        phase,
         liveness,
         handovers: Vec::new(),
     };
@@ -122,6 +139,7 @@ impl Liveness for Everyone {
 /// What a single step knows and collects.
 struct Step<'a> {
     now: Timestamp,
+    phase: Phase,
     liveness: &'a dyn Liveness,
     handovers: Vec<Handover>,
 }

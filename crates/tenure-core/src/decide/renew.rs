@@ -1,11 +1,14 @@
 //! Renew: the hold lasts until now + ttl, or as long as before if that is longer; a holder that
-//! leaves it behind (`detach`) gets exactly now + ttl.
+//! leaves it behind (`detach`) gets exactly now + ttl. While recovering, a hold that is not stored
+//! is taken back (`reinstate.rs`).
 
 use super::Step;
+use super::reinstate::{confirm_mode, reinstate};
 use super::release::not_held;
-use crate::{LockState, Outcome, Renew};
+use crate::{LockState, Outcome, Phase, Renew};
 
 pub(super) fn renew(state: &mut LockState, request: &Renew, step: &mut Step<'_>) -> Outcome {
+    let recovering = step.phase != Phase::Open;
     let outcome = match state.held(request.owner, request.fence) {
         Some(holder) => {
             let expiry = step.now.plus(request.ttl.duration());
@@ -18,11 +21,17 @@ pub(super) fn renew(state: &mut LockState, request: &Renew, step: &mut Step<'_>)
                 // ttl, and the holder already relies on the later expiry.
                 holder.expiry = holder.expiry.max(expiry);
             }
+            if recovering {
+                confirm_mode(holder, request.terms.as_ref());
+            }
             Outcome::Renewed {
                 expiry: holder.expiry,
             }
         }
-        None => not_held(state, request.owner, request.fence),
+        None => match &request.terms {
+            Some(terms) if recovering => reinstate(state, request, terms, step),
+            _ => not_held(state, request.owner, request.fence, step),
+        },
     };
     step.admit(state, None);
     outcome

@@ -79,5 +79,6 @@ fn leave_behind(lock: &mut Lock, fence: Fence, length: u64) -> Outcome {
         fence,
         ttl: ttl(length),
         detach: true,
+        terms: None,
     }))
 }

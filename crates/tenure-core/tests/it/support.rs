@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tenure_core::{
     Acquire, Action, Cancel, Convert, Decision, Fence, ForceRelease, Grant, Handover, Inbox,
-    Liveness, LockState, Mode, Outcome, OwnerId, Party, Release, Renew, Timestamp, Ttl, Waiting,
-    decide,
+    Liveness, LockState, Mode, Outcome, OwnerId, Party, Phase, Release, Renew, Timestamp, Ttl,
+    Waiting, decide_in,
 };
 
 pub(crate) const START: Timestamp = Timestamp::from_micros(1_000_000_000);
@@ -83,6 +83,7 @@ impl Liveness for Seen {
 pub(crate) struct Lock {
     pub(crate) state: LockState,
     pub(crate) now: Timestamp,
+    pub(crate) phase: Phase,
     pub(crate) seen: Seen,
     /// The handovers of the last step.
     pub(crate) pushed: Vec<Handover>,
@@ -93,6 +94,7 @@ impl Lock {
         Self {
             state: LockState::default(),
             now: START,
+            phase: Phase::Open,
             seen: Seen::default(),
             pushed: Vec::new(),
         }
@@ -107,7 +109,7 @@ impl Lock {
             state,
             outcome,
             handovers,
-        } = decide(self.state.clone(), action, self.now, &self.seen);
+        } = decide_in(self.phase, self.state.clone(), action, self.now, &self.seen);
         self.state = state;
         self.pushed = handovers;
         outcome
@@ -139,6 +141,7 @@ impl Lock {
             fence,
             ttl: ttl(length),
             detach: false,
+            terms: None,
         }))
     }
 

@@ -158,6 +158,7 @@ impl Past {
                 fence: self.fence(*owner, hold, lock),
                 ttl: milliseconds(*ttl),
                 detach: *detach,
+                terms: None,
             }),
             Ask::Convert(owner, hold) => Action::Convert(Convert {
                 owner: support::owner(*owner),

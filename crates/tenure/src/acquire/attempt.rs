@@ -83,6 +83,7 @@ impl Attempt {
             ttl: wanted.ttl,
             validity,
             renewing: wanted.renewing,
+            party: wanted.party.clone(),
             limit: wanted.hold_at_most.map(|limit| now.plus(limit)),
         }));
         self.client.keeper.keep(hold.clone(), now, confirmed)?;

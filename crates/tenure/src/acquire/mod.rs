@@ -280,6 +280,8 @@ async fn prolong(attempt: &mut Attempt, fence: Fence) -> Result<Turnout, Error> 
         fence,
         ttl,
         detach: false,
+        // What is not valid must not be taken back from a store that forgot it.
+        terms: None,
     };
     let name = attempt.wanted.name.clone();
     let answer = link.ask(&name, Action::Renew(renew)).await?;

@@ -56,6 +56,8 @@ impl Shared {
         self.hand_on();
         match outcome {
             Outcome::Released => Ok(()),
+            // It was valid until we gave it up, and a store that forgot it lets nobody in.
+            Outcome::Forgotten { .. } => Ok(()),
             // An earlier try, whose reply we missed, or `release_all` has done it.
             Outcome::NotHeld { forced: None } if repeated || before => Ok(()),
             Outcome::NotHeld { forced } => Err(Loss::not_held(forced).error(&hold.name)),
@@ -74,10 +76,8 @@ impl Shared {
         // A renewal that arrived after ours would prolong what is to last exactly this long.
         hold.landed().await;
         let detach = Action::Renew(Renew {
-            owner: hold.owner,
-            fence: hold.fence,
-            ttl,
             detach: true,
+            ..hold.renewal(ttl)
         });
         match self.insist(&detach, end).await?.0 {
             Outcome::Renewed { .. } => {

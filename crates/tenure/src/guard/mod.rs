@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Convert, Error, ErrorKind, Fence, Kind, Lease, LockName, Mode, Moment, Outcome, Renew,
-    Ttl,
+    Action, Convert, Error, ErrorKind, Fence, Kind, Lease, LockName, Mode, Moment, Outcome, Ttl,
 };
 use tokio::sync::watch;
 
@@ -185,6 +184,8 @@ impl Guard {
             .outcome
         {
             Outcome::Converted { .. } => Ok(()),
+            // It takes the hold back in the mode that it has now.
+            Outcome::Forgotten { .. } => self.renew(hold.ttl()).await,
             Outcome::NotHeld { forced } => Err(self.lose(&Loss::not_held(forced))),
             Outcome::Conflict { in_force } => Err(self.not_a_writer(in_force)),
             other => Err(out_of_place("convert", &other)),
@@ -298,13 +299,8 @@ impl Guard {
     async fn renew(&self, ttl: Ttl) -> Result<(), Error> {
         let hold = self.hold();
         let link = &self.shared.client.link;
-        let renew = Renew {
-            owner: hold.owner,
-            fence: hold.fence,
-            ttl,
-            detach: false,
-        };
-        let answer = link.ask(&hold.name, Action::Renew(renew)).await?;
+        let renew = Action::Renew(hold.renewal(ttl));
+        let answer = link.ask(&hold.name, renew).await?;
         match answer.outcome {
             Outcome::Renewed { expiry } => {
                 let validity = answer.validity(expiry, ttl.duration());

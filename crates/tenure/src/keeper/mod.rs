@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Action, BoxFuture, Error, Moment, Outcome, Renew, Request};
+use tenure_core::{Action, BoxFuture, Error, Moment, Outcome, Request};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::bounded;
@@ -270,13 +270,7 @@ async fn renew(link: Arc<Link>, flights: Vec<Flight>) -> Renewed {
 }
 
 fn renewal(hold: &Hold) -> Request {
-    let renew = Renew {
-        owner: hold.owner,
-        fence: hold.fence,
-        ttl: hold.ttl(),
-        detach: false,
-    };
-    Action::Renew(renew).on(hold.name.clone())
+    Action::Renew(hold.renewal(hold.ttl())).on(hold.name.clone())
 }
 
 async fn wait(clock: &dyn crate::clock::Clock, until: Option<Moment>) {

@@ -144,6 +144,7 @@ pub(super) mod tests {
                 until: NOW.plus(ttl.duration()),
             },
             renewing: Renewing::Yes,
+            party: tenure_core::Party::default(),
             limit: None,
         }))
     }

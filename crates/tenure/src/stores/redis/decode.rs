@@ -138,6 +138,7 @@ impl<'a> Words<'a> {
             waiter_count: self.parsed()?,
             next_expiry: self.optional_time()?,
             holders: self.holders()?,
+            recovering: None,
         })
     }
 

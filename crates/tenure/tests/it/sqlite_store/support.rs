@@ -138,6 +138,7 @@ impl Client {
             fence,
             ttl: minute(),
             detach: false,
+            terms: None,
         };
         self.ask(name, Action::Renew(renew)).await
     }

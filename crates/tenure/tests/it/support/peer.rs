@@ -187,6 +187,7 @@ pub(crate) fn renewal(lease: Lease) -> Action {
         fence: lease.fence,
         ttl: Ttl::DEFAULT,
         detach: false,
+        terms: None,
     })
 }
 

@@ -1,0 +1,220 @@
+//! A server that forgot: how a store notices that it may have lost grants ([`hello`]), and what that
+//! means for everybody who asks ([`Record::phase_for`], [`Phase`]).
+//!
+//! A server that restarts without (all of) its data, or that took over from another before the last
+//! writes reached it, would give away locks that are held. So it first waits until the longest lease
+//! that it may have forgotten has ended, and lets nobody in; holders take back what is theirs by
+//! renewing. The argument, and what remains unprotected, is in
+//! `docs/decisions/006-a-server-that-forgot.md`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Timestamp;
+
+/// Whether a store lets anybody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// As usual. Stores that never forget are always open.
+    Open,
+    /// It may have forgotten who holds what. Nobody is let in; holders reinstate by renewing.
+    Recovering {
+        /// When all that it may have forgotten has ended, by the store's clock.
+        until: Timestamp,
+    },
+}
+
+impl Phase {
+    /// Until when nobody is let in; `None` if the store is open.
+    #[must_use]
+    pub const fn recovering_until(self) -> Option<Timestamp> {
+        match self {
+            Self::Open => None,
+            Self::Recovering { until } => Some(until),
+        }
+    }
+}
+
+/// One uninterrupted memory of a server, from the record that begins it to whatever ends it.
+///
+/// Random and new for each record, so that no two lives look alike. Every request carries the life
+/// that it was sent to, and another life refuses it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Life(u64);
+
+impl Life {
+    /// A life from 64 random bits.
+    #[must_use]
+    pub const fn from_u64(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// A life read back from where it was kept.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        digits
+            .then(|| u64::from_str_radix(text, 16).ok())
+            .flatten()
+            .map(Self)
+    }
+}
+
+impl fmt::Display for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What a store remembers about its own memory, beside the locks and lost together with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The life that began when this was written.
+    pub life: Life,
+    /// Which start of which server wrote it.
+    pub run: Arc<str>,
+    /// Which line of data that server had; it changes when a replica is promoted.
+    pub line: Arc<str>,
+    /// Until when nobody is let in. In the past: open.
+    pub until: Timestamp,
+    /// The longest lease that the waiting protects.
+    pub max_ttl: Duration,
+    /// Whether that server kept everything that it acknowledged.
+    pub durable: bool,
+}
+
+impl Record {
+    /// The phase at `now`.
+    #[must_use]
+    pub fn phase(&self, now: Timestamp) -> Phase {
+        if self.until > now {
+            Phase::Recovering { until: self.until }
+        } else {
+            Phase::Open
+        }
+    }
+
+    /// How a request that was sent to `life` is to be decided at `now`; `None` if it must not be,
+    /// because the server that it was meant for is no more: whoever sent it says hello, and asks again.
+    ///
+    /// Otherwise a renewal that was delayed across a restart would revive a lease that had ended.
+    #[must_use]
+    pub fn phase_for(record: Option<&Self>, life: Life, now: Timestamp) -> Option<Phase> {
+        let record = record.filter(|record| record.life == life)?;
+        Some(record.phase(now))
+    }
+
+    /// Whether a server that shows itself as `seen` is the one that wrote this, and has kept its
+    /// memory since.
+    ///
+    /// The line also changes when the first replica attaches and when the last one is long gone;
+    /// only a change that took over another server's data loses anything.
+    #[must_use]
+    pub fn is_of(&self, seen: &Seen) -> bool {
+        self.run == seen.run && (self.line == seen.line || !seen.took_over)
+    }
+}
+
+/// What a server shows of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Names this start of this server.
+    pub run: Arc<str>,
+    /// Names its line of data.
+    pub line: Arc<str>,
+    /// Whether its data may have come from another server since it started: it was a replica.
+    pub took_over: bool,
+    /// How long it has been running, at least.
+    pub age: Duration,
+    /// Whether it keeps everything that it acknowledges, also in a crash.
+    pub durable: bool,
+    /// Whether there are traces of data having been wiped since it started.
+    pub wiped: bool,
+}
+
+/// How careful a client is with a server that may have forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// **Unsafe.** A server that forgot gives away what is held.
+    Off,
+    /// A server without a record is taken for new, however young it is. **Unsafe** if it has just
+    /// restarted without its data.
+    Open,
+    /// A server without a record is taken for new if it has been running for longer than any lease,
+    /// shows no trace of having been wiped, and was not known to this client before.
+    #[default]
+    Careful,
+    /// A server is never taken for new: its first use waits once.
+    Strict,
+}
+
+/// What a client brings along when it says [`hello`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// How careful it is.
+    pub recovery: Recovery,
+    /// Whether it has spoken to this server before, and so knows that it was in use.
+    pub knew: bool,
+    /// The longest lease that waiting protects.
+    pub max_ttl: Duration,
+}
+
+/// What follows from a [`hello`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hello {
+    /// The record stands, and says whether the store is open.
+    Known(Life),
+    /// A new life begins: a new record is written, if the old one is still there unchanged. Nobody
+    /// is let in for this long.
+    Begin {
+        /// Zero if nothing can have been forgotten.
+        wait: Duration,
+    },
+    /// Others protect leases of another length here, and waiting for ours would not protect theirs.
+    Disagree {
+        /// Theirs.
+        max_ttl: Duration,
+    },
+}
+
+/// How far off the age of a server may be: it counts in whole seconds.
+const AGE_IS_OFF_BY: Duration = Duration::from_secs(2);
+
+/// Decides whether the server that shows itself as `seen` remembers what it granted.
+///
+/// To be run on every new connection, before anything else is asked, and whenever a request was
+/// refused because of its life. With [`Recovery::Off`] there is nothing to decide: do not ask.
+///
+/// What is *not* seen here: that data was deleted by hand, key by key; that a copy of the data was
+/// restored into a server that is already running; that two servers answer behind one address.
+#[must_use]
+pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello {
+    let whole = greeting.max_ttl;
+    // All that an earlier run of this server granted ends this long after it started.
+    let rest = (whole + AGE_IS_OFF_BY).saturating_sub(seen.age);
+    let strict = greeting.recovery == Recovery::Strict;
+    let wait = match record {
+        Some(record) if record.max_ttl != whole => {
+            let max_ttl = record.max_ttl;
+            return Hello::Disagree { max_ttl };
+        }
+        Some(record) if record.is_of(seen) => return Hello::Known(record.life),
+        // Whose data it took over was in use until a moment ago, however old this server is.
+        _ if seen.took_over => whole,
+        Some(record) if record.durable && seen.durable => Duration::ZERO,
+        _ if strict => whole,
+        Some(_) => rest,
+        None if greeting.knew => whole,
+        None if greeting.recovery == Recovery::Open => Duration::ZERO,
+        None if seen.wiped => whole,
+        None => rest,
+    };
+    Hello::Begin { wait }
+}

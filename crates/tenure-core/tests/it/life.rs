@@ -1,0 +1,207 @@
+//! Hello, as a specification: when a server may have forgotten, and how long it waits then.
+
+use std::time::Duration;
+
+use tenure_core::{Greeting, Hello, Life, Phase, Record, Recovery, Seen, hello};
+
+use crate::support::{START, seconds};
+
+const LIFE: Life = Life::from_u64(7);
+const MAX_TTL: Duration = Duration::from_secs(30);
+/// Until the last lease of an earlier run has ended, counted from the start, which is not known to
+/// the second.
+const WHOLE: Duration = Duration::from_secs(32);
+
+fn record() -> Record {
+    Record {
+        life: LIFE,
+        run: "first".into(),
+        line: "line".into(),
+        until: START,
+        max_ttl: MAX_TTL,
+        durable: false,
+    }
+}
+
+/// The server that wrote the record, an hour old.
+fn same() -> Seen {
+    Seen {
+        run: "first".into(),
+        line: "line".into(),
+        took_over: false,
+        age: seconds(3600),
+        durable: false,
+        wiped: false,
+    }
+}
+
+fn restarted(age: u64) -> Seen {
+    Seen {
+        run: "second".into(),
+        line: "other line".into(),
+        age: seconds(age),
+        ..same()
+    }
+}
+
+fn greeting(recovery: Recovery) -> Greeting {
+    Greeting {
+        recovery,
+        knew: false,
+        max_ttl: MAX_TTL,
+    }
+}
+
+fn careful(record: Option<&Record>, seen: &Seen) -> Hello {
+    hello(record, seen, &greeting(Recovery::Careful))
+}
+
+const OPEN: Hello = Hello::Begin {
+    wait: Duration::ZERO,
+};
+
+const fn wait(wait: Duration) -> Hello {
+    Hello::Begin { wait }
+}
+
+#[test]
+fn the_same_life_goes_on_whoever_asks() {
+    for recovery in [Recovery::Open, Recovery::Careful, Recovery::Strict] {
+        for knew in [false, true] {
+            let greeting = Greeting {
+                knew,
+                ..greeting(recovery)
+            };
+            let hello = hello(Some(&record()), &same(), &greeting);
+            assert_eq!(hello, Hello::Known(LIFE));
+        }
+    }
+}
+
+#[test]
+fn a_restarted_server_waits_until_all_that_it_granted_has_ended() {
+    assert_eq!(careful(Some(&record()), &restarted(0)), wait(WHOLE));
+    assert_eq!(careful(Some(&record()), &restarted(20)), wait(seconds(12)));
+    assert_eq!(careful(Some(&record()), &restarted(3600)), OPEN);
+    assert_eq!(careful(None, &restarted(5)), wait(seconds(27)));
+}
+
+#[test]
+fn a_promoted_replica_waits_however_old_it_is() {
+    let promoted = Seen {
+        took_over: true,
+        ..restarted(3600)
+    };
+    let again = Seen {
+        took_over: true,
+        line: "other line".into(),
+        ..same()
+    };
+    for recovery in [Recovery::Open, Recovery::Careful, Recovery::Strict] {
+        for seen in [&promoted, &again] {
+            for known in [Some(&record()), None] {
+                assert_eq!(hello(known, seen, &greeting(recovery)), wait(MAX_TTL));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_replica_that_attaches_or_leaves_changes_the_line_and_nothing_else() {
+    let seen = Seen {
+        line: "other line".into(),
+        ..same()
+    };
+    assert_eq!(careful(Some(&record()), &seen), Hello::Known(LIFE));
+}
+
+#[test]
+fn a_server_that_was_never_used_is_open_to_newcomers() {
+    assert_eq!(careful(None, &same()), OPEN);
+    assert_eq!(hello(None, &same(), &greeting(Recovery::Open)), OPEN);
+    let young = restarted(1);
+    assert_eq!(hello(None, &young, &greeting(Recovery::Open)), OPEN);
+}
+
+#[test]
+fn whoever_knew_a_server_without_a_record_knows_that_it_forgot() {
+    for recovery in [Recovery::Open, Recovery::Careful, Recovery::Strict] {
+        let greeting = Greeting {
+            knew: true,
+            ..greeting(recovery)
+        };
+        assert_eq!(hello(None, &same(), &greeting), wait(MAX_TTL));
+    }
+}
+
+#[test]
+fn a_wiped_server_waits_also_for_newcomers_unless_they_are_in_a_hurry() {
+    let wiped = Seen {
+        wiped: true,
+        ..same()
+    };
+    assert_eq!(careful(None, &wiped), wait(MAX_TTL));
+    assert_eq!(hello(None, &wiped, &greeting(Recovery::Open)), OPEN);
+}
+
+#[test]
+fn strict_takes_no_server_for_new_and_no_age_for_an_excuse() {
+    let strict = greeting(Recovery::Strict);
+    assert_eq!(hello(None, &same(), &strict), wait(MAX_TTL));
+    let restarted = restarted(3600);
+    assert_eq!(hello(Some(&record()), &restarted, &strict), wait(MAX_TTL));
+}
+
+#[test]
+fn a_server_that_kept_everything_before_and_after_is_open_at_once() {
+    let kept = Record {
+        durable: true,
+        ..record()
+    };
+    let durable = Seen {
+        durable: true,
+        ..restarted(0)
+    };
+    let strict = greeting(Recovery::Strict);
+    assert_eq!(careful(Some(&kept), &durable), OPEN);
+    assert_eq!(hello(Some(&kept), &durable, &strict), OPEN);
+    // Made durable only since; not durable any more; not its own data; nothing that would say so.
+    assert_eq!(careful(Some(&record()), &durable), wait(WHOLE));
+    assert_eq!(careful(Some(&kept), &restarted(0)), wait(WHOLE));
+    let promoted = Seen {
+        took_over: true,
+        ..durable.clone()
+    };
+    assert_eq!(careful(Some(&kept), &promoted), wait(MAX_TTL));
+    assert_eq!(careful(None, &durable), wait(WHOLE));
+}
+
+#[test]
+fn whoever_protects_another_length_of_leases_is_told() {
+    let greeting = Greeting {
+        max_ttl: seconds(5),
+        ..greeting(Recovery::Careful)
+    };
+    let hello = hello(Some(&record()), &restarted(3600), &greeting);
+    assert_eq!(hello, Hello::Disagree { max_ttl: MAX_TTL });
+}
+
+#[test]
+fn a_request_is_decided_in_the_life_that_it_was_sent_to_or_not_at_all() {
+    let until = START.plus(seconds(3));
+    let record = Record { until, ..record() };
+    let phase = |life, now| Record::phase_for(Some(&record), life, now);
+    assert_eq!(phase(LIFE, START), Some(Phase::Recovering { until }));
+    assert_eq!(phase(LIFE, until), Some(Phase::Open));
+    assert_eq!(phase(Life::from_u64(8), until), None);
+    assert_eq!(Record::phase_for(None, LIFE, until), None);
+}
+
+#[test]
+fn a_life_can_be_written_down() {
+    let life = Life::from_u64(0xfeed);
+    assert_eq!(Life::parse(&life.to_string()), Some(life));
+    for text in ["", "feed", "+00000000000feed", "00000000000000000"] {
+        assert_eq!(Life::parse(text), None, "{text}");
+    }
+}
