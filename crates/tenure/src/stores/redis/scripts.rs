@@ -1,5 +1,5 @@
-//! The Lua scripts: which there are, and how one is called. Each is `prelude.lua` followed by a file
-//! of its own in `scripts/`.
+//! The Lua scripts: which there are, and how one is called. Each is made of
+//! parts in `scripts/`; prelude.lua says which.
 
 use std::sync::LazyLock;
 
@@ -21,26 +21,32 @@ pub(super) enum ScriptName {
 }
 
 struct Script {
-    text: String,
+    text: &'static str,
     hash: String,
 }
 
+/// The text of a script, from its parts in `scripts/`.
+macro_rules! parts {
+    ($($part:literal),+) => {
+        concat!($(include_str!(concat!("scripts/", $part, ".lua")), "\n"),+)
+    };
+}
+
 static SCRIPTS: LazyLock<[Script; 8]> = LazyLock::new(|| {
-    // In the order of `ScriptName`.
+    // In the order of `ScriptName`. What is quick comes before what it can do without.
     [
-        include_str!("scripts/acquire.lua"),
-        include_str!("scripts/renew.lua"),
-        include_str!("scripts/convert.lua"),
-        include_str!("scripts/release.lua"),
-        include_str!("scripts/cancel.lua"),
-        include_str!("scripts/force_release.lua"),
-        include_str!("scripts/admit.lua"),
-        include_str!("scripts/inspect.lua"),
+        parts!("prelude", "acquire_quick", "waiters", "rules", "acquire"),
+        parts!("prelude", "renew_quick", "waiters", "rules", "renew"),
+        parts!("prelude", "waiters", "rules", "convert"),
+        parts!("prelude", "waiters", "release_quick", "rules", "release"),
+        parts!("prelude", "waiters", "rules", "cancel"),
+        parts!("prelude", "waiters", "rules", "force_release"),
+        parts!("prelude", "waiters", "rules", "admit"),
+        parts!("prelude", "waiters", "rules", "inspect"),
     ]
-    .map(|own| {
-        let text = format!("{}\n{own}", include_str!("scripts/prelude.lua"));
-        let hash = redis::Script::new(&text).get_hash().to_owned();
-        Script { text, hash }
+    .map(|text| Script {
+        text,
+        hash: redis::Script::new(text).get_hash().to_owned(),
     })
 });
 
@@ -60,7 +66,7 @@ impl ScriptName {
 
     /// A call that carries the script, and leaves it with the server.
     pub(super) fn in_full(self, keys: &Texts, arguments: &Texts) -> Cmd {
-        Self::call("EVAL", &SCRIPTS[self as usize].text, keys, arguments)
+        Self::call("EVAL", SCRIPTS[self as usize].text, keys, arguments)
     }
 
     fn call(word: &str, script: &str, keys: &Texts, arguments: &Texts) -> Cmd {

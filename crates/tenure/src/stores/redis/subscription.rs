@@ -120,7 +120,7 @@ impl Listeners {
     }
 }
 
-/// `v1 <owner> <fence> <now> <expiry> <key>`, as prelude.lua publishes it.
+/// `v1 <owner> <fence> <now> <expiry> <key>`, as waiters.lua publishes it.
 fn parse(prefix: &str, text: &str) -> Option<PushedGrant> {
     let mut words = text.splitn(6, ' ');
     if words.next()? != "v1" {

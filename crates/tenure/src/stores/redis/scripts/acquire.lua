@@ -10,29 +10,6 @@
 --        late
 --        conflict lock | conflict <capacity>
 
--- Gives NOW as the next fence, in one command. False if a fence as high was given before, twice within
--- a microsecond or because the clock was set back: then the careful way must grant, which also sets
--- how long that fence is remembered.
-local function next_fence(lock)
-  local key = beside(lock, 'fence')
-  local last = redis.call('SET', key, NOW, 'PX', TWO_DAYS, 'GET')
-  if not last or (tonumber(last) or 0) < now then return true end
-  redis.call('SET', key, last, 'PX', TWO_DAYS)
-  return false
-end
-
--- Free, exclusive, for less than a day, and nobody waits: three commands.
-local function quick(lock, a)
-  local limit, millis = ARGV[a + 4], tonumber(ARGV[a + 3]) - 1
-  if string.sub(ARGV[a + 5], 1, 2) ~= 'x ' or millis > DAY then return nil end
-  if limit ~= '' and tonumber(limit) < now then return nil end
-  if redis.call('EXISTS', lock, beside(lock, 'queue')) > 0 or not next_fence(lock) then return nil end
-  local expiry = digits(now + millis * 1000)
-  redis.call('SET', lock, 'v1 ' .. owner_of(a) .. ' ' .. NOW .. ' ' .. NOW .. ' ' .. expiry .. ' '
-    .. ARGV[a + 2], 'PX', ARGV[a + 3])
-  return 'granted ' .. NOW .. ' ' .. expiry
-end
-
 -- What is asked for, unpacked.
 local function read_wish(a)
   local wish = {owner = owner_of(a)}
@@ -71,45 +48,45 @@ local function granted(holder)
   return 'granted ' .. digits(holder.fence) .. ' ' .. digits(holder.expiry)
 end
 
-local function careful(tools, lock, a)
-  local state, wish, limit = tools.load(lock), read_wish(a), ARGV[a + 4]
+local function careful(lock, a)
+  local state, wish, limit = load_state(lock), read_wish(a), ARGV[a + 4]
   local owner, mode = wish.owner, wish.mode
   local function done(said)
-    tools.save(state)
+    save(state)
     return said, state.more
   end
   local function take()
     local lasts = tonumber(wish.ttl) * 1000
-    return done(granted(tools.grant(state, owner, mode, lasts, wish.ttl, wish.party)))
+    return done(granted(grant(state, owner, mode, lasts, wish.ttl, wish.party)))
   end
 
-  local mine = tools.holder(state, owner)
+  local mine = holder_of(state, owner)
   if mine then
-    tools.admit(state, nil, wish.cursor)
+    admit(state, nil, wish.cursor)
     return done(granted(mine))
   end
   if limit ~= '' and tonumber(limit) < now then
-    tools.admit(state, nil, wish.cursor)
+    admit(state, nil, wish.cursor)
     return done('late')
   end
-  local kind = tools.kind(state)
-  if kind and kind ~= tools.kind_of(mode) then
-    tools.admit(state, nil, wish.cursor)
+  local kind = kind_in_force(state)
+  if kind and kind ~= kind_of(mode) then
+    admit(state, nil, wish.cursor)
     return done('conflict ' .. kind)
   end
   -- Joining an empty queue only to be let in at once comes to the same as this.
-  if state.waiting == 0 and tools.fits(state, mode) then return take() end
+  if state.waiting == 0 and fits(state, mode) then return take() end
 
-  if wish.waits then join(state, wish) elseif state.waiting > 0 then tools.forget(state, {owner}) end
-  local awaited = tools.admit(state, owner, wish.cursor)
-  mine = tools.holder(state, owner)
+  if wish.waits then join(state, wish) elseif state.waiting > 0 then forget(state, {owner}) end
+  local awaited = admit(state, owner, wish.cursor)
+  mine = holder_of(state, owner)
   if mine then return done(granted(mine)) end
   if wish.waits then
     local ahead = redis.call('ZRANK', state.queue, owner) or 0
-    return done('queued ' .. ahead .. ' ' .. tools.contention(state))
+    return done('queued ' .. ahead .. ' ' .. contention(state))
   end
-  if not awaited and tools.fits(state, mode) then return take() end
-  return done('busy ' .. tools.contention(state))
+  if not awaited and fits(state, mode) then return take() end
+  return done('busy ' .. contention(state))
 end
 
-return run(5, quick, careful)
+return carefully(5, first, replies, quick, careful)

@@ -4,11 +4,11 @@
 -- ARGV   1 "<nonce> -", 2 cursor
 -- says   admitted
 
-local function careful(tools, lock, a)
-  local state = tools.load(lock)
-  tools.admit(state, nil, ARGV[a + 2])
-  tools.save(state)
+local function careful(lock, a)
+  local state = load_state(lock)
+  admit(state, nil, ARGV[a + 2])
+  save(state)
   return 'admitted', state.more
 end
 
-return run(2, nil, careful)
+return carefully(2, 1, {}, nil, careful)

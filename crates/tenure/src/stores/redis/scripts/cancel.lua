@@ -4,18 +4,18 @@
 -- ARGV   1 "<nonce> <owner>"
 -- says   cancelled grant | cancelled waiter | cancelled nothing
 
-local function careful(tools, lock, a)
-  local state, owner = tools.load(lock), owner_of(a)
-  local holder, index = tools.holder(state, owner)
+local function careful(lock, a)
+  local state, owner = load_state(lock), owner_of(a)
+  local holder, index = holder_of(state, owner)
   local removed = 'nothing'
-  if state.waiting > 0 and tools.forget(state, {owner}) then removed = 'waiter' end
+  if state.waiting > 0 and forget(state, {owner}) then removed = 'waiter' end
   if holder then
-    tools.remove(state, index)
+    remove_holder(state, index)
     removed = 'grant'
   end
-  tools.admit(state)
-  tools.save(state)
+  admit(state)
+  save(state)
   return 'cancelled ' .. removed, state.more
 end
 
-return run(1, nil, careful)
+return carefully(1, 1, {}, nil, careful)

@@ -6,20 +6,20 @@
 --        conflict <capacity>
 --        nothing | forced <at> <pid> <host> <who> <label> <reason>
 
-local function careful(tools, lock, a)
-  local state, owner, fence = tools.load(lock), owner_of(a), ARGV[a + 2]
-  local holder, said = tools.holder(state, owner, fence), nil
+local function careful(lock, a)
+  local state, owner, fence = load_state(lock), owner_of(a), ARGV[a + 2]
+  local holder, said = holder_of(state, owner, fence), nil
   if not holder then
-    said = tools.not_held(state, owner, fence)
-  elseif tools.kind_of(holder.mode) ~= 'lock' then
-    said = 'conflict ' .. tools.kind_of(holder.mode)
+    said = not_held(state, owner, fence)
+  elseif kind_of(holder.mode) ~= 'lock' then
+    said = 'conflict ' .. kind_of(holder.mode)
   else
     if holder.mode == 'x' then holder.mode, state.changed = 's', true end
     said = 'converted ' .. digits(holder.expiry)
   end
-  tools.admit(state)
-  tools.save(state)
+  admit(state)
+  save(state)
   return said, state.more
 end
 
-return run(2, nil, careful)
+return carefully(2, 1, {}, nil, careful)

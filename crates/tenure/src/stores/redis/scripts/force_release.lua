@@ -5,20 +5,20 @@
 -- says   released
 --        nothing | forced <at> <pid> <host> <who> <label> <reason>
 
-local function careful(tools, lock, a)
-  local state, owner, fence = tools.load(lock), owner_of(a), ARGV[a + 2]
-  local holder, index = tools.holder(state, owner, fence)
+local function careful(lock, a)
+  local state, owner, fence = load_state(lock), owner_of(a), ARGV[a + 2]
+  local holder, index = holder_of(state, owner, fence)
   local said = 'released'
   if holder then
     local text = owner .. ' ' .. fence .. ' ' .. NOW .. ' ' .. ARGV[a + 3] .. ' ' .. ARGV[a + 4]
     redis.call('SET', state.forced, text, 'PX', HOUR)
-    tools.remove(state, index)
+    remove_holder(state, index)
   else
-    said = tools.not_held(state, owner, fence)
+    said = not_held(state, owner, fence)
   end
-  tools.admit(state)
-  tools.save(state)
+  admit(state)
+  save(state)
   return said, state.more
 end
 
-return run(4, nil, careful)
+return carefully(4, 1, {}, nil, careful)

@@ -6,24 +6,24 @@
 --        kind is "-", "lock" or a capacity; holders as in prelude.lua,
 --        waiters "<owner> <mode> <since> <pid> <host> <who> <label>"
 
-local function careful(tools, lock)
-  local state = tools.load(lock, true)
+local function careful(lock)
+  local state = load_state(lock, true)
   local until_by, waiters, kind = {}, {}, nil
   if state.foreign then kind = 'lock' end
-  if state.holders[1] then kind = tools.kind_of(state.holders[1].mode) end
+  if state.holders[1] then kind = kind_of(state.holders[1].mode) end
   local alive = redis.call('ZRANGE', state.alive, 0, -1, 'WITHSCORES')
   for index = 1, #alive, 2 do until_by[alive[index]] = tonumber(alive[index + 1]) end
   for _, owner in ipairs(redis.call('ZRANGE', state.queue, 0, -1)) do
-    local waiter = (until_by[owner] or 0) > now and tools.waiter(state, owner)
+    local waiter = (until_by[owner] or 0) > now and waiter_of(state, owner)
     if waiter then
-      kind = kind or tools.kind_of(waiter.mode)
+      kind = kind or kind_of(waiter.mode)
       table.insert(waiters, owner .. ' ' .. waiter.mode .. ' ' .. waiter.since .. ' ' .. waiter.party)
     end
   end
-  local said = 'state ' .. (kind or '-') .. ' ' .. digits(tools.last_fence(state)) .. ' '
-    .. tools.describe(state, math.huge) .. ' ' .. #waiters
+  local said = 'state ' .. (kind or '-') .. ' ' .. digits(last_fence(state)) .. ' '
+    .. describe(state, math.huge) .. ' ' .. #waiters
   if #waiters > 0 then said = said .. ' ' .. table.concat(waiters, ' ') end
   return said
 end
 
-return run(1, nil, careful)
+return carefully(1, 1, {}, nil, careful)
