@@ -45,7 +45,7 @@ const AT_ONCE: Moment = Moment::from_nanos(0);
 /// and on a lock that is much wanted this saves every third call.
 const SOON: Duration = Duration::from_millis(100);
 /// Holds renewed in one call: more would keep the store's other clients waiting.
-const BATCH: usize = 100;
+const BATCH: usize = 128;
 /// Renewal calls under way at once: a swallowed reply must not hold up the rest.
 const CALLS: usize = 4;
 /// Orders taken at once.

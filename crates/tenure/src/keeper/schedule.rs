@@ -1,4 +1,4 @@
-//! What is due when: a heap of deadlines, and how they are spaced.
+//! What is due when: deadlines in order, and how they are spaced.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -24,7 +24,9 @@ pub(super) enum Due {
 
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// Apart from the renewals, so that an end which is not due does not hide what could go along.
+    ends: BinaryHeap<Reverse<Entry>>,
+    renewals: BinaryHeap<Reverse<Entry>>,
     added: u64,
     /// How many entries were left when holds that have ended were last cleared out.
     needed: usize,
@@ -57,12 +59,17 @@ impl Schedule {
     pub(super) fn add(&mut self, at: Moment, due: Due, hold: Arc<Hold>) {
         // Many short holds with a long ttl would otherwise pile up until it has passed. Twice the
         // need is kept, so that clearing out costs next to nothing per hold.
-        if self.heap.len() > 2 * self.needed + ROOM {
-            self.heap.retain(|Reverse(entry)| entry.matters());
-            self.needed = self.heap.len();
+        if self.len() > 2 * self.needed + ROOM {
+            self.ends.retain(|Reverse(entry)| entry.matters());
+            self.renewals.retain(|Reverse(entry)| entry.matters());
+            self.needed = self.len();
         }
         self.added += 1;
-        self.heap.push(Reverse(Entry {
+        let heap = match due {
+            Due::End => &mut self.ends,
+            Due::Renewal | Due::Retry => &mut self.renewals,
+        };
+        heap.push(Reverse(Entry {
             at,
             number: self.added,
             due,
@@ -72,24 +79,39 @@ impl Schedule {
 
     /// When something is due next.
     pub(super) fn next(&self) -> Option<Moment> {
-        self.heap.peek().map(|Reverse(entry)| entry.at)
+        let firsts = [self.ends.peek(), self.renewals.peek()];
+        firsts
+            .into_iter()
+            .flatten()
+            .map(|Reverse(entry)| entry.at)
+            .min()
     }
 
     /// Takes what is due at `now`. If something is renewed anyway, a renewal that is nearly due goes
     /// `along`: the more of them travel together, the fewer calls. Not so one that has just failed,
     /// or a store in trouble would be asked without a pause.
     pub(super) fn pop_due(&mut self, now: Moment, along: bool) -> Option<(Due, Arc<Hold>)> {
-        let Reverse(entry) = self.heap.peek()?;
-        let early = match entry.due {
-            Due::Renewal if along => entry.hold.ttl().duration() / 15,
-            _ => Duration::ZERO,
+        let is_due = |heap: &BinaryHeap<Reverse<Entry>>| {
+            heap.peek().is_some_and(|Reverse(entry)| {
+                let early = match entry.due {
+                    Due::Renewal if along => entry.hold.ttl().duration() / 15,
+                    _ => Duration::ZERO,
+                };
+                entry.at <= now.plus(early)
+            })
         };
-        if entry.at > now.plus(early) {
+        let heap = if is_due(&self.ends) {
+            &mut self.ends
+        } else if is_due(&self.renewals) {
+            &mut self.renewals
+        } else {
             return None;
-        }
-        self.heap
-            .pop()
-            .map(|Reverse(entry)| (entry.due, entry.hold))
+        };
+        heap.pop().map(|Reverse(entry)| (entry.due, entry.hold))
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len() + self.renewals.len()
     }
 }
 
@@ -166,7 +188,7 @@ pub(super) mod tests {
             );
             hold.give_up(NOW);
         }
-        assert!(schedule.heap.len() < 1_000, "{}", schedule.heap.len());
+        assert!(schedule.len() < 1_000, "{}", schedule.len());
         let kept = living.iter().all(|hold| Arc::strong_count(hold) == 2);
         assert!(kept, "none that lives was cleared out");
     }
@@ -182,6 +204,18 @@ pub(super) mod tests {
             assert_eq!(along, due == Due::Renewal, "{due:?}");
             assert_eq!(schedule.pop_due(soon, false).is_some(), !along);
         }
+    }
+
+    #[test]
+    fn an_end_that_is_not_due_hides_no_renewal_that_could_go_along() {
+        let mut schedule = Schedule::default();
+        let (sooner, soon) = (Duration::from_millis(500), Duration::from_secs(1));
+        schedule.add(NOW.plus(sooner), Due::End, hold(Ttl::DEFAULT));
+        schedule.add(NOW.plus(soon), Due::Renewal, hold(Ttl::DEFAULT));
+        let (due, _) = schedule.pop_due(NOW, true).unwrap();
+        assert_eq!(due, Due::Renewal);
+        assert!(schedule.pop_due(NOW, true).is_none());
+        assert_eq!(schedule.next(), Some(NOW.plus(sooner)));
     }
 
     #[test]
