@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use super::guard::DyingGuard;
 use super::lease::LossCause;
 
 /// A job to run under a lease.
@@ -89,6 +90,9 @@ pub struct JobEnd {
     /// Members of the group that were left when the job itself had ended. With
     /// [`Orphans::Release`] they still live, otherwise they are gone.
     pub orphans: Vec<Pid>,
+    /// Ends while the lock is given back; dropping this waits for it.
+    #[allow(dead_code, reason = "held for its drop")]
+    pub(super) guard: Option<DyingGuard>,
 }
 
 /// The outcome of a job. When it is known, the job and (unless it shared our group, or orphans

@@ -76,7 +76,7 @@ impl Running<'_> {
     /// Puts another guard in the place of one that died or does not listen, or ends the job.
     fn replace_guard(&mut self) {
         let Some(old) = self.guard.take() else { return };
-        old.dismiss();
+        drop(old.dismiss());
         let next = if self.guards_left == 0 {
             Err(std::io::Error::other("it keeps dying"))
         } else {
@@ -275,14 +275,13 @@ impl Running<'_> {
             terminal.take_back(self.target.leader());
         }
         self.judge_again();
-        if let Some(guard) = self.guard.take() {
-            guard.dismiss();
-        }
+        let guard = self.guard.take().map(GuardProcess::dismiss);
         let outcome = self.supervisor.outcome(Boottime::now(), ended.status);
         reap(self.target.leader());
         JobEnd {
             outcome,
             orphans: ended.orphans.unwrap_or_default(),
+            guard,
         }
     }
 }

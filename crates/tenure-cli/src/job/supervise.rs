@@ -39,6 +39,7 @@ pub async fn run(
         Err(outcome) => JobEnd {
             outcome,
             orphans: Vec::new(),
+            guard: None,
         },
     }
 }
@@ -199,7 +200,7 @@ fn launch(
     match spawn(plan, &cradle) {
         Ok(target) => Ok((target, guard)),
         Err(error) => {
-            guard.dismiss();
+            drop(guard.dismiss());
             if let Some(terminal) = terminal {
                 terminal.take_back_from_nobody();
             }

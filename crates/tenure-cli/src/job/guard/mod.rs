@@ -45,6 +45,17 @@ pub(crate) struct GuardProcess {
     socket: AsyncFd<OwnedFd>,
 }
 
+/// A guard process that was sent a KILL and is not reaped yet.
+#[derive(Debug)]
+#[must_use = "dropping it waits for the end of the guard"]
+pub(crate) struct DyingGuard(Pid);
+
+impl Drop for DyingGuard {
+    fn drop(&mut self) {
+        reap_dying(self.0);
+    }
+}
+
 /// Something that happened to the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GuardEvent {
@@ -133,10 +144,11 @@ impl GuardProcess {
     }
 
     /// Ends the guard without a look at the job. Only for a job that is proven gone or never
-    /// started, and for a guard that is no use any more.
-    pub(crate) fn dismiss(self) {
+    /// started, and for a guard that is no use any more. Dropping what is answered waits for its
+    /// end.
+    pub(crate) fn dismiss(self) -> DyingGuard {
         let _ = kill_process(self.pid, Signal::KILL);
-        reap_dying(self.pid);
+        DyingGuard(self.pid)
     }
 
     fn tell(&self, message: ToGuard) -> io::Result<()> {
