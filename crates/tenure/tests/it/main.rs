@@ -46,6 +46,8 @@ mod redis_interop;
 #[cfg(feature = "redis")]
 mod redis_keys;
 #[cfg(feature = "redis")]
+mod redis_replicas;
+#[cfg(feature = "redis")]
 mod redis_store;
 #[cfg(feature = "redis")]
 mod redis_tls;

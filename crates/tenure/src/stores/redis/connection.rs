@@ -65,7 +65,7 @@ impl Link {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         Arc::new_cyclic(|me| Self {
-            listeners: Arc::new(Listeners::new(&options.prefix)),
+            listeners: Arc::new(Listeners::new(&options)),
             options,
             clock,
             lost: Arc::default(),

@@ -21,6 +21,14 @@ pub(super) struct Answer {
     pub(super) more: Option<String>,
 }
 
+impl Answer {
+    /// Whether it gives away a lock.
+    pub(super) fn is_grant(&self) -> bool {
+        let outcome = self.reply.as_ref().map(|reply| &reply.outcome);
+        matches!(outcome, Some(Outcome::Granted(_)))
+    }
+}
+
 /// Reads the reply to the request with this nonce, owner and fence.
 pub(super) fn answer(text: &str, nonce: Nonce, asked: &Asked) -> Result<Answer, Failure> {
     let mut words = Words(text.split_ascii_whitespace());

@@ -8,6 +8,7 @@ mod errors;
 mod guarantees;
 mod listing;
 mod options;
+mod replicas;
 mod scripts;
 mod step;
 mod subscription;

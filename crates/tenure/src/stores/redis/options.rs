@@ -11,8 +11,10 @@ use redis::{
 };
 use tenure_core::{Error, ErrorKind};
 
-use crate::stores::url_options::{duration, nearest};
 use url::Url;
+
+use super::replicas::Replicas;
+use crate::stores::url_options::{duration, nearest};
 
 /// Everything before this in a key is reserved for what the store keeps beside its locks.
 pub(super) const RESERVED: &str = "~tenure:";
@@ -20,7 +22,17 @@ pub(super) const RESERVED: &str = "~tenure:";
 const DEFAULT_PREFIX: &str = "tenure:";
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
-const KNOWN: [&str; 6] = ["prefix", "protocol", "call_timeout", "db", "user", "pass"];
+const DEFAULT_REPLICA_TIMEOUT: Duration = Duration::from_millis(200);
+const KNOWN: [&str; 8] = [
+    "prefix",
+    "protocol",
+    "call_timeout",
+    "min_replicas",
+    "replica_timeout",
+    "db",
+    "user",
+    "pass",
+];
 
 /// What a URL says.
 #[derive(Clone)]
@@ -35,6 +47,8 @@ pub(super) struct Options {
     pub(super) protocol: Option<ProtocolVersion>,
     /// No call lasts longer.
     pub(super) call_timeout: Duration,
+    /// Who else must have a grant before it counts.
+    pub(super) replicas: Option<Replicas>,
 }
 
 /// Where the server is.
@@ -74,6 +88,7 @@ impl Options {
             prefix: DEFAULT_PREFIX.to_owned(),
             protocol: None,
             call_timeout: DEFAULT_CALL_TIMEOUT,
+            replicas: None,
         };
         if !matches!(options.address, Address::Unix(_)) {
             options.database = database(url.path().trim_matches('/'))?;
@@ -86,6 +101,7 @@ impl Options {
             options.set(&key, &value)?;
             seen.push(key);
         }
+        options.check_replicas(seen.iter().any(|key| key == "replica_timeout"))?;
         Ok(options)
     }
 
@@ -95,6 +111,8 @@ impl Options {
             "prefix" => self.prefix = prefix(value)?,
             "protocol" => self.protocol = Some(protocol(value)?),
             "call_timeout" => self.call_timeout = call_timeout(value)?,
+            "min_replicas" => self.replicas = Some(min_replicas(value, self.replicas)?),
+            "replica_timeout" => self.replicas = Some(replica_timeout(value, self.replicas)?),
             "db" if unix => self.database = database(value)?,
             "user" if unix => self.user = non_empty(value.to_owned()),
             "pass" if unix => self.password = Some(value.to_owned()),
@@ -110,6 +128,22 @@ impl Options {
             }
             _ => return Err(unknown_option(key)),
         }
+        Ok(())
+    }
+
+    fn check_replicas(&mut self, timeout_given: bool) -> Result<(), Error> {
+        self.replicas = match self.replicas {
+            Some(replicas) if replicas.least == 0 && timeout_given => {
+                return Err(wrong("replica_timeout needs min_replicas, of 1 or more"));
+            }
+            Some(replicas) if replicas.patience * 2 > self.call_timeout => {
+                return Err(wrong(format!(
+                    "a replica_timeout of {:?} is too long for a call_timeout of {:?}: it may be half                      of it at most",
+                    replicas.patience, self.call_timeout
+                )));
+            }
+            replicas => replicas.filter(|replicas| replicas.least > 0),
+        };
         Ok(())
     }
 
@@ -221,7 +255,8 @@ fn unknown_option(key: &str) -> Error {
             format!("a Redis URL has no option `{key}`: did you mean `{known}`?")
         }
         None => format!(
-            "a Redis URL has no option `{key}`: there are prefix, protocol and call_timeout"
+            "a Redis URL has no option `{key}`: there are prefix, protocol, call_timeout, \
+             min_replicas and replica_timeout"
         ),
     })
 }
@@ -277,6 +312,28 @@ fn call_timeout(text: &str) -> Result<Duration, Error> {
     })
 }
 
+fn min_replicas(text: &str, known: Option<Replicas>) -> Result<Replicas, Error> {
+    let least = text.parse().ok().filter(|least| *least <= 100);
+    let least = least.ok_or_else(|| {
+        wrong(format!(
+            "`{text}` is not a number of replicas: write min_replicas=1, for example"
+        ))
+    })?;
+    let patience = known.map_or(DEFAULT_REPLICA_TIMEOUT, |known| known.patience);
+    Ok(Replicas { least, patience })
+}
+
+fn replica_timeout(text: &str, known: Option<Replicas>) -> Result<Replicas, Error> {
+    let patience = duration(text).filter(|given| *given >= Duration::from_millis(1));
+    let patience = patience.ok_or_else(|| {
+        wrong(format!(
+            "`{text}` is not a replica_timeout: write a whole number with its unit, for example 200ms"
+        ))
+    })?;
+    let least = known.map_or(0, |known| known.least);
+    Ok(Replicas { least, patience })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,6 +387,18 @@ mod tests {
         let options = options("redis://[::1]:7000");
         assert_eq!(options.address.to_string(), "[::1]:7000");
         assert!(matches!(options.address, Address::Tcp { host, .. } if host == "::1"));
+    }
+
+    #[test]
+    fn replicas_are_asked_for_with_a_time_limit_that_leaves_room_for_the_call() {
+        let replicas = options("redis://h?replica_timeout=50ms&min_replicas=2").replicas;
+        let patience = Duration::from_millis(50);
+        assert_eq!(replicas, Some(Replicas { least: 2, patience }));
+        assert_eq!(options("redis://h?min_replicas=0").replicas, None);
+        assert!(refusal("redis://h?min_replicas=two").contains("min_replicas=1"));
+        assert!(refusal("redis://h?replica_timeout=50ms").contains("needs min_replicas"));
+        assert!(refusal("redis://h?min_replicas=1&replica_timeout=2s").contains("too long"));
+        assert!(refusal("redis://h?min_replicas=1&call_timeout=100ms").contains("too long"));
     }
 
     #[test]

@@ -6,13 +6,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::{Cmd, Pipeline, Value};
-use tenure_core::{Action, Error, ErrorKind, Fence, LockName, Moment, Reply, Request};
+use tenure_core::{Action, Cancel, Error, ErrorKind, Fence, LockName, Moment, Reply, Request};
 
 use super::connection::{Link, Live};
 use super::decode::{self, Answer, Asked};
 use super::encode::{self, FROM_THE_HEAD, Texts};
 use super::errors::{self, Failure};
 use super::options::RESERVED;
+use super::replicas::Replicas;
 use super::scripts::ScriptName;
 
 /// Numbers that name requests, so that a reply cannot be taken for another's.
@@ -66,7 +67,7 @@ pub(super) async fn apply(
         }
     }
     while !items.is_empty() {
-        let answers = run(link, &items, deadline).await;
+        let answers = run(link, nonces, &items, deadline).await;
         let mut unfinished = Vec::new();
         for (item, answer) in items.iter().zip(answers) {
             match answer {
@@ -143,6 +144,12 @@ impl<'a> Item<'a> {
         self.cursor.is_some()
     }
 
+    /// What gives back its grant.
+    fn undoing(&self) -> Option<Request> {
+        let owner = self.asked.owner?;
+        Some(Action::Cancel(Cancel { owner }).on(self.name().clone()))
+    }
+
     fn name(&self) -> &LockName {
         &self.request.name
     }
@@ -168,29 +175,43 @@ struct Call {
     items: Vec<usize>,
 }
 
-async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<Answer, Failure>> {
+async fn run(
+    link: &Link,
+    nonces: &Nonces,
+    items: &[Item<'_>],
+    deadline: Moment,
+) -> Vec<Result<Answer, Failure>> {
     let live = match link.live(deadline).await {
         Ok(live) => live,
         Err(failure) => return items.iter().map(|_| Err(failure.clone())).collect(),
     };
     let (calls, independent) = sorted(items);
     let mut answers: Vec<_> = items.iter().map(|_| None).collect();
+    let mut undone = Vec::new();
     // Calls that share a name must not overtake each other, not even when one of them has to be
     // repeated because the server forgot its script.
     let at_once = if independent { calls.len().max(1) } else { 1 };
     for calls in calls.chunks(at_once) {
-        let values = send(link, &live, items, calls, deadline).await;
+        let (values, shortfall) = send(link, &live, items, calls, deadline).await;
         for (call, value) in calls.iter().zip(values) {
             let read = value.and_then(|value| texts(value, call.items.len()));
             for (position, index) in call.items.iter().enumerate() {
                 let item = &items[*index];
-                answers[*index] = Some(match &read {
+                let answer = match &read {
                     Ok(texts) => decode::answer(&texts[position], item.nonce, &item.asked),
                     Err(failure) => Err(failure.clone()),
+                };
+                answers[*index] = Some(match &shortfall {
+                    Some(failure) if answer.as_ref().is_ok_and(Answer::is_grant) => {
+                        undone.extend(item.undoing());
+                        Err(failure.clone())
+                    }
+                    _ => answer,
                 });
             }
         }
     }
+    undo(link, nonces, &live, &undone, deadline).await;
     let answers: Vec<_> = answers
         .into_iter()
         .map(|answer| answer.unwrap_or_else(|| Err(unasked())))
@@ -202,6 +223,18 @@ async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<An
         link.discard(&live);
     }
     answers
+}
+
+/// Gives back what does not count. If this fails too, whoever asked cancels it, or its ttl ends it.
+async fn undo(link: &Link, nonces: &Nonces, live: &Live, undone: &[Request], deadline: Moment) {
+    let items: Vec<_> = undone
+        .iter()
+        .map(|request| Item::first(0, request, nonces))
+        .collect();
+    let (calls, _) = sorted(&items);
+    if !calls.is_empty() {
+        send(link, live, &items, &calls, deadline).await;
+    }
 }
 
 /// Sorts items into calls, each request after all earlier ones of its name; answers too whether all
@@ -240,13 +273,14 @@ fn sorted(items: &[Item<'_>]) -> (Vec<Call>, bool) {
 }
 
 /// Sends calls by the hash of their scripts, and those again in full that the server does not know.
+/// Answers too why grants among them do not count, if the replicas did not confirm them.
 async fn send(
     link: &Link,
     live: &Live,
     items: &[Item<'_>],
     calls: &[Call],
     deadline: Moment,
-) -> Vec<Result<Value, Failure>> {
+) -> (Vec<Result<Value, Failure>>, Option<Failure>) {
     let prefix = &link.options.prefix;
     let wires: Vec<_> = calls
         .iter()
@@ -256,7 +290,10 @@ async fn send(
         .iter()
         .zip(calls)
         .map(|((keys, arguments), call)| call.script.by_hash(keys, arguments));
-    let mut values = send_commands(link, live, commands.collect(), deadline).await;
+    let acquires = calls.iter().any(|call| call.script == ScriptName::Acquire);
+    let replicas = link.options.replicas.filter(|_| acquires);
+    let (mut values, mut shortfall) =
+        send_commands(link, live, commands.collect(), replicas, deadline).await;
     let unknown: Vec<_> = (0..calls.len())
         .filter(
             |index| matches!(&values[*index], Ok(Value::ServerError(e)) if e.code() == "NOSCRIPT"),
@@ -267,12 +304,15 @@ async fn send(
             let (keys, arguments) = &wires[*index];
             calls[*index].script.in_full(keys, arguments)
         });
-        let again = send_commands(link, live, commands.collect(), deadline).await;
+        let (again, their_shortfall) =
+            send_commands(link, live, commands.collect(), replicas, deadline).await;
         for (index, value) in unknown.into_iter().zip(again) {
             values[index] = value;
         }
+        // The later one is about all that came before it.
+        shortfall = their_shortfall;
     }
-    values
+    (values, shortfall)
 }
 
 fn on_the_wire(prefix: &str, items: &[Item<'_>], call: &Call) -> (Texts, Texts) {
@@ -287,22 +327,28 @@ async fn send_commands(
     link: &Link,
     live: &Live,
     mut commands: Vec<Cmd>,
+    replicas: Option<Replicas>,
     deadline: Moment,
-) -> Vec<Result<Value, Failure>> {
+) -> (Vec<Result<Value, Failure>>, Option<Failure>) {
+    let asked = commands.len();
+    commands.extend(replicas.into_iter().flat_map(Replicas::commands));
     let count = commands.len();
     if count == 1 {
         let command = commands.remove(0);
-        return vec![link.send(live, &command, deadline).await];
+        return (vec![link.send(live, &command, deadline).await], None);
     }
     let mut pipeline = Pipeline::with_capacity(count);
     for command in commands {
         pipeline.add_command(command);
     }
-    match link.send_all(live, &pipeline, deadline).await {
+    let mut values = match link.send_all(live, &pipeline, deadline).await {
         Ok(values) if values.len() == count => values.into_iter().map(Ok).collect(),
         Ok(_) => vec![Err(miscounted()); count],
         Err(failure) => vec![Err(failure); count],
-    }
+    };
+    let confirmation = values.split_off(asked);
+    let shortfall = replicas.and_then(|replicas| replicas.shortfall(confirmation));
+    (values, shortfall)
 }
 
 /// The texts of one call's reply.

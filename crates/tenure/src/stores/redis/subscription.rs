@@ -12,6 +12,7 @@ use tenure_core::{Fence, Inbox, Listener, LockName, Moment, Push, PushedGrant, T
 
 use super::connection::Link;
 use super::encode;
+use super::options::Options;
 
 /// How often we look whether a listener is gone. A connection that lasted this long is a good one.
 const TIDY: Duration = Duration::from_secs(1);
@@ -53,13 +54,16 @@ fn spread(pause: Duration, now: Moment) -> Duration {
 /// Who listens, by channel.
 pub(super) struct Listeners {
     prefix: String,
+    /// A grant that was only pushed is confirmed by no replica: whoever gets it has to ask.
+    confirmed_by_asking: bool,
     by_channel: Mutex<HashMap<String, Weak<dyn Listener>>>,
 }
 
 impl Listeners {
-    pub(super) fn new(prefix: &str) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         Self {
-            prefix: prefix.to_owned(),
+            prefix: options.prefix.clone(),
+            confirmed_by_asking: options.replicas.is_some(),
             by_channel: Mutex::default(),
         }
     }
@@ -109,7 +113,10 @@ impl Listeners {
             .ok()
             .and_then(|text| parse(&self.prefix, text));
         if let (Some(listener), Some(grant)) = (listener, grant) {
-            listener.pushed(Push::Granted(grant));
+            listener.pushed(match self.confirmed_by_asking {
+                true => Push::Missed,
+                false => Push::Granted(grant),
+            });
         }
     }
 

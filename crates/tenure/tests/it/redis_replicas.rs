@@ -1,0 +1,91 @@
+//! `?min_replicas=`: a grant counts only when enough replicas have it.
+
+use std::time::Duration;
+
+use tenure::core::{Action, Outcome};
+use tenure::{ErrorKind, Retry};
+
+use crate::redis_store::store;
+use crate::support::peer::{Peer, bid};
+use crate::support::redis_server::RedisServer;
+use crate::support::wait::{eventually, eventually_async};
+
+/// A server, and a replica that follows it.
+fn pair() -> (RedisServer, RedisServer) {
+    let primary = RedisServer::start();
+    let of = format!("127.0.0.1 {}", primary.port());
+    let replica = RedisServer::start_with(&["--replicaof", &of, "--repl-diskless-sync-delay", "0"]);
+    follows(&primary);
+    (primary, replica)
+}
+
+fn follows(primary: &RedisServer) {
+    eventually("the replica follows", || {
+        let confirmed = primary.command(&["WAIT", "1", "100"]);
+        let state = primary.command(&["INFO", "replication"]);
+        (confirmed == "1" && state.contains("state=online")).then_some(())
+    });
+}
+
+fn url(primary: &RedisServer) -> String {
+    format!("{}?min_replicas=1&replica_timeout=300ms", primary.url())
+}
+
+#[tokio::test]
+async fn a_grant_that_the_replica_has_counts() {
+    let (primary, replica) = pair();
+    let peer = Peer::new(store(&url(&primary)).await).await;
+    let lease = peer.take("lock", &bid()).await;
+    let there = replica.command(&["GET", "tenure:lock"]);
+    assert!(there.contains(&lease.owner.to_string()), "{there}");
+    assert_eq!(peer.release("lock", lease).await, Outcome::Released);
+}
+
+#[tokio::test]
+async fn a_grant_that_no_replica_confirms_is_given_back_and_told_as_an_error() {
+    let (primary, replica) = pair();
+    let peer = Peer::new(store(&url(&primary)).await).await;
+    replica.stop();
+    // Twice: the second time its scripts are known, and its first grant must be gone.
+    for _ in 0..2 {
+        let error = peer.try_ask("lock", Action::Acquire(bid())).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert_eq!(error.retry(), Retry::Later);
+        assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
+        assert!(peer.inspect("lock").await.holders.is_empty(), "given back");
+    }
+    replica.resume();
+    follows(&primary);
+    peer.take("lock", &bid()).await;
+}
+
+#[tokio::test]
+async fn a_waiting_client_gets_the_lock_when_the_replica_is_back() {
+    let (primary, replica) = pair();
+    let tenure = tenure::connect(&url(&primary)).await.unwrap();
+    replica.stop();
+    let error = tenure.lock("lock").try_acquire().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    let waiting = tokio::spawn(tenure.lock("lock").wait(Duration::from_secs(20)).acquire());
+    replica.resume();
+    waiting.await.unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_that_is_handed_over_is_confirmed_too() {
+    let (primary, replica) = pair();
+    let holder = tenure::connect(&url(&primary)).await.unwrap();
+    let waiter = tenure::connect(&url(&primary)).await.unwrap();
+    let first = holder.lock("lock").acquire().await.unwrap();
+    let waiting = tokio::spawn(waiter.lock("lock").wait(Duration::from_secs(20)).acquire());
+    eventually_async("it queues", async || {
+        let queued = primary.command(&["ZCARD", "~tenure:{tenure:lock}:queue"]);
+        (queued == "1").then_some(())
+    })
+    .await;
+    first.release().await.unwrap();
+    let second = waiting.await.unwrap().unwrap();
+    let there = replica.command(&["GET", "tenure:lock"]);
+    assert!(there.contains(&second.lease().owner.to_string()), "{there}");
+}
