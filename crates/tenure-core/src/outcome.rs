@@ -65,7 +65,8 @@ pub enum Outcome {
 /// A grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Higher than every earlier fence of this name.
+    /// Higher than every earlier fence of this name. If the grant is exclusive, the rest of
+    /// [`Fence::RANGE`] is set aside for it.
     pub fence: Fence,
     /// From when on others may hold it, by the store's clock.
     pub expiry: Timestamp,
@@ -143,7 +144,8 @@ pub struct WaiterView {
 pub struct Snapshot {
     /// What the name is in use as.
     pub kind: Option<Kind>,
-    /// The highest fence known for it.
+    /// The highest fence given for it, or set aside with an exclusive grant
+    /// ([`Fence::RANGE`]).
     pub last_fence: Fence,
     /// In grant order.
     pub holders: Vec<HolderView>,

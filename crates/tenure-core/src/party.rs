@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Who holds or waits, for people to read. Never used to decide anything.
+/// Who holds or waits, for people to read. Never used to decide who gets in.
 ///
 /// Control characters are replaced, so that a label cannot play tricks on the terminal of whoever
 /// reads it, and each text is cut at 200 characters.

@@ -9,7 +9,7 @@ use crate::{Fence, Kind, Mode, OwnerId, Party, Timestamp, Ttl};
 /// What a store remembers about one name. Holders are in grant order, waiters in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockState {
-    /// The highest fence ever given for this name.
+    /// The highest fence ever given for this name, or set aside with an exclusive grant.
     pub last_fence: Fence,
     /// Who holds it, all in compatible modes.
     pub holders: Vec<Holder>,

@@ -1,6 +1,6 @@
 //! Fences of a name strictly grow in grant order (promise S1).
 
-use tenure_core::{Action, Outcome, Release};
+use tenure_core::{Action, Cancel, Mode, Outcome, Release};
 
 use super::{Case, stories};
 use crate::peer::{World, bid, lasting, permits, shared};
@@ -11,6 +11,7 @@ pub(crate) const CASES: &[Case] = stories!(fencing:
     fences_follow_the_clock_of_the_store,
     readers_have_fences_of_their_own,
     grants_of_one_batch_have_different_fences,
+    an_exclusive_grant_has_fences_to_hand_on,
     a_cancelled_grant_uses_its_fence_up,
     a_fence_survives_a_change_of_kind,
 );
@@ -75,6 +76,37 @@ async fn grants_of_one_batch_have_different_fences(world: &World<'_>) {
         .collect();
     let growing = fences.windows(2).all(|pair| pair[0] < pair[1]);
     assert!(growing, "{fences:?}");
+}
+
+async fn an_exclusive_grant_has_fences_to_hand_on(world: &World<'_>) {
+    let peer = world.peer().await;
+    let name = world.name("a");
+    let (first, second, third) = (bid(), bid(), shared());
+    // In one batch, so that the clock does not help.
+    let steps = [
+        Action::Acquire(first.clone()),
+        Action::Cancel(Cancel { owner: first.owner }),
+        Action::Acquire(second.clone()),
+        Action::Cancel(Cancel {
+            owner: second.owner,
+        }),
+        Action::Acquire(third),
+    ];
+    let replies = peer
+        .apply(&steps.map(|action| action.on(name.clone())))
+        .await;
+    let fences: Vec<_> = replies
+        .iter()
+        .filter_map(|reply| match reply.outcome {
+            Outcome::Granted(grant) => Some(grant.fence),
+            _ => None,
+        })
+        .collect();
+    let [first, second, third] = fences[..] else {
+        panic!("not all were let in: {replies:?}");
+    };
+    assert!(second > first.last_of_grant(Mode::Exclusive), "{fences:?}");
+    assert!(third > second.last_of_grant(Mode::Exclusive), "{fences:?}");
 }
 
 async fn a_cancelled_grant_uses_its_fence_up(world: &World<'_>) {

@@ -55,7 +55,7 @@ async fn it_shows_holders_and_waiters(world: &World<'_>) {
         let (shown, snapshot) = &listing.locks[0];
         assert_eq!(*shown, name);
         assert_eq!(snapshot.kind, Some(bid.mode.kind()));
-        assert_eq!(snapshot.last_fence, held.fence);
+        assert_eq!(snapshot.last_fence, held.fence.last_of_grant(bid.mode));
         let holder = &snapshot.holders[0];
         assert_eq!(holder.owner, Some(held.owner));
         assert_eq!(holder.fence, Some(held.fence));

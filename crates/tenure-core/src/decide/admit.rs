@@ -103,7 +103,7 @@ impl Step<'_> {
         }
     }
 
-    /// Makes a holder, with the next fence.
+    /// Makes a holder, with the next fence. Those of its range are given to nobody else.
     pub(super) fn grant(&self, state: &mut LockState, admission: Admission) -> Grant {
         let Admission {
             owner,
@@ -114,7 +114,7 @@ impl Step<'_> {
         } = admission;
         let fence: Fence = state.last_fence.next(self.now);
         let expiry = self.now.plus(lasts);
-        state.last_fence = fence;
+        state.last_fence = fence.last_of_grant(mode);
         state.holders.push(Holder {
             owner,
             mode,

@@ -41,7 +41,9 @@ pub(super) fn reinstate(
             party: terms.party.clone(),
         },
     );
-    state.last_fence = state.last_fence.max(request.fence);
+    // It may have been exclusive before, and then handed on.
+    let last = request.fence.last_of_grant(Mode::Exclusive);
+    state.last_fence = state.last_fence.max(last);
     Outcome::Renewed { expiry }
 }
 
@@ -54,10 +56,12 @@ pub(super) fn confirm_mode(holder: &mut Holder, terms: Option<&Terms>) {
 
 /// Whether the store has seen a later grant that this hold cannot have lived to see.
 fn was_succeeded(state: &LockState, request: &Renew, mode: Mode) -> bool {
-    if mode == Mode::Exclusive {
-        return state.last_fence > request.fence;
-    }
     let mut holders = state.holders.iter();
+    if mode == Mode::Exclusive {
+        // What is left of its own range was given to nobody else.
+        return state.last_fence > request.fence.last_of_grant(mode)
+            || holders.any(|holder| holder.fence > request.fence);
+    }
     holders.any(|holder| {
         let instead = holder.owner == request.owner || !go_together(mode, holder.mode);
         instead && holder.fence > request.fence

@@ -69,7 +69,7 @@ fn remember(past: &mut Past, ask: &Ask, action: Action, decision: &Decision, hig
         if !past.fences.contains(&holder.fence) {
             past.fences.push(holder.fence);
         }
-        *highest = holder.fence.max(*highest);
+        *highest = holder.fence.last_of_grant(holder.mode).max(*highest);
     }
     if !matches!(ask, Ask::Again(_)) {
         past.requests.push(action);

@@ -18,7 +18,7 @@ pub(crate) struct Taken<'a> {
     pub(crate) seen: &'a Seen,
     pub(crate) decision: &'a Decision,
     pub(crate) repeated: &'a Decision,
-    /// The highest fence of all earlier grants.
+    /// The highest fence of all earlier grants, with what was set aside for them.
     pub(crate) highest: Fence,
 }
 
@@ -174,7 +174,7 @@ fn fences_strictly_grow(step: &Taken<'_>) -> Checked {
         rule(holder.fence > last, "a fence did not grow (S1)")?;
         let clock = holder.fence.as_u64() >= step.now.as_micros();
         rule(clock, "a fence is below the store's clock")?;
-        last = holder.fence;
+        last = holder.fence.last_of_grant(holder.mode);
     }
     rule(step.after().last_fence == last, "the last fence is wrong")
 }

@@ -1,11 +1,13 @@
 -- The usual acquire. KEYS, ARGV and what it says: see acquire.lua.
 
--- Gives NOW as the next fence, in one command. False if a fence as high was given before, twice within
--- a microsecond or because the clock was set back: then the careful way must grant, which also sets
--- how long that fence is remembered.
+local LAST = digits(now + FURTHER)
+
+-- Gives NOW as the next fence, and those up to LAST with it, in one command. False if a fence as high was
+-- given or set aside before, some microseconds ago or because the clock was set back: then the careful
+-- way must grant, which also sets how long that fence is remembered.
 local function next_fence(lock)
   local key = beside(lock, 'fence')
-  local last = redis.call('SET', key, NOW, 'PX', TWO_DAYS, 'GET')
+  local last = redis.call('SET', key, LAST, 'PX', TWO_DAYS, 'GET')
   if not last or (tonumber(last) or 0) < now then return true end
   redis.call('SET', key, last, 'PX', TWO_DAYS)
   return false

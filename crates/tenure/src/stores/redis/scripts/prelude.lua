@@ -8,7 +8,7 @@
 --   lock       string "v1 <owner> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>" (exclusive),
 --              or hash, field "tenure" -> "v1 lock" or "v1 semaphore <capacity>",
 --              field <owner> -> "<mode> <fence> <since> <expiry> <ttl> <pid> <host> <who> <label>"
---   fence      string, the highest fence given
+--   fence      string, the highest fence given or set aside
 --   queue      sorted set, owner by ticket (order of arrival)
 --   alive      sorted set, owner by the time until which its place is kept
 --   waiters    hash, owner -> "<mode> <ttl> <since> <alive_for> <channel> <pid> <host> <who> <label>"
@@ -26,6 +26,7 @@
 local DAY = 86400000     -- how long a last fence is remembered after its grant has ended (and the
                          -- clock has passed it: it may have been set back), ms
 local TWO_DAYS = '172800000'
+local FURTHER = 31       -- fences set aside with an exclusive grant (Fence::last_of_grant)
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])

@@ -15,7 +15,7 @@ local function hand_over(lock, owner)
   redis.call('ZREM', beside(lock, 'queue'), owner)
   redis.call('ZREM', alive, owner)
   redis.call('HDEL', waiters, owner)
-  redis.call('SET', fence, NOW, 'PX', TWO_DAYS)
+  redis.call('SET', fence, digits(now + FURTHER), 'PX', TWO_DAYS)
   redis.call('SET', lock, 'v1 ' .. owner .. ' ' .. NOW .. ' ' .. NOW .. ' ' .. expiry .. ' '
     .. waiter.ttl .. ' ' .. waiter.party, 'PX', px(now + lasts))
   push(lock, waiter.channel, owner, NOW, expiry)

@@ -153,10 +153,15 @@ local function remove_holder(state, index)
   state.changed = true
 end
 
+-- Fence::last_of_grant
+local function last_of(holder)
+  return holder.mode == 'x' and holder.fence + FURTHER or holder.fence
+end
+
 local function last_fence(state)
   if not state.last then
     state.last = tonumber(redis.call('GET', state.fence) or 0) or 0
-    for _, holder in ipairs(state.holders) do state.last = math.max(state.last, holder.fence) end
+    for _, holder in ipairs(state.holders) do state.last = math.max(state.last, last_of(holder)) end
   end
   return state.last
 end
@@ -168,7 +173,7 @@ local function grant(state, owner, mode, lasts, ttl, party)
     owner = owner, mode = mode, fence = fence, since = NOW, expiry = now + lasts, ttl = ttl,
     party = party, fresh = true,
   }
-  state.last, state.granted, state.changed = fence, math.max(state.granted or 0, lasts), true
+  state.last, state.granted, state.changed = last_of(holder), math.max(state.granted or 0, lasts), true
   table.insert(state.holders, holder)
   return holder
 end
