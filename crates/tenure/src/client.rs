@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Error, ErrorKind, Finding, ForceRelease, Guarantees, Inbox, Lease, Listing, LockName,
-    Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Store, Timestamp, Ttl,
-    Validity,
+    Action, Error, ErrorKind, Fence, Finding, ForceRelease, Guarantees, Inbox, Lease, Listing,
+    LockName, Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Store, Timestamp,
+    Ttl, Validity,
 };
 
 use crate::all::All;
@@ -316,8 +316,8 @@ impl Tenure {
 
 fn release(hold: &Hold) -> Request {
     Action::Release(Release {
-        owner: hold.owner,
-        fence: hold.fence,
+        owner: hold.lease.owner,
+        fence: hold.lease.fence,
     })
     .on(hold.name.clone())
 }
@@ -344,22 +344,26 @@ impl fmt::Debug for Tenure {
 
 /// What this client holds, for `release_all`.
 #[derive(Default)]
-pub(crate) struct Holds(Mutex<HashMap<OwnerId, Weak<Hold>>>);
+pub(crate) struct Holds(Mutex<HashMap<Key, Weak<Hold>>>);
+
+/// A hold that is handed on keeps its owner, but not its fence.
+type Key = (OwnerId, Fence);
 
 impl Holds {
     pub(crate) fn add(&self, hold: &Arc<Hold>) {
-        self.map().insert(hold.owner, Arc::downgrade(hold));
+        let key = (hold.lease.owner, hold.fence);
+        self.map().insert(key, Arc::downgrade(hold));
     }
 
-    pub(crate) fn remove(&self, owner: OwnerId) {
-        self.map().remove(&owner);
+    pub(crate) fn remove(&self, hold: &Hold) {
+        self.map().remove(&(hold.lease.owner, hold.fence));
     }
 
     fn all(&self) -> Vec<Arc<Hold>> {
         self.map().values().filter_map(Weak::upgrade).collect()
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Weak<Hold>>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<Key, Weak<Hold>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

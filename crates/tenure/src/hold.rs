@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Fence, Lease, LockName, Mode, Moment, OwnerId, Party, Renew, Ttl, Validity};
+use tenure_core::{Fence, Lease, LockName, Mode, Moment, Party, Renew, Ttl, Validity};
 use tokio::sync::{Notify, watch};
 
 use crate::standing::{Loss, Standing};
@@ -15,10 +15,12 @@ use crate::standing::{Loss, Standing};
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub(crate) name: LockName,
-    pub(crate) owner: OwnerId,
+    /// What the store knows it by.
+    pub(crate) lease: Lease,
+    /// The fence of its holder: that of the lease or, if it was handed on, one of its range.
     pub(crate) fence: Fence,
     pub(crate) renewing: Renewing,
-    party: Party,
+    pub(crate) party: Party,
     /// Past this the hold ends whatever the store says.
     limit: Option<Moment>,
     /// Until when it is valid, in nanoseconds of the client's clock; [`ENDED`] for ever after its end.
@@ -67,7 +69,7 @@ const ENDED: u64 = 0;
 /// What a new hold is made of.
 pub(crate) struct NewHold {
     pub(crate) name: LockName,
-    pub(crate) owner: OwnerId,
+    pub(crate) lease: Lease,
     pub(crate) fence: Fence,
     pub(crate) mode: Mode,
     pub(crate) ttl: Ttl,
@@ -86,7 +88,7 @@ impl Hold {
         let until = Moment::from_nanos(until.as_nanos().max(1));
         Self {
             name: new.name,
-            owner: new.owner,
+            lease: new.lease,
             fence: new.fence,
             renewing: new.renewing,
             party: new.party,
@@ -103,18 +105,11 @@ impl Hold {
         }
     }
 
-    pub(crate) fn lease(&self) -> Lease {
-        Lease {
-            owner: self.owner,
-            fence: self.fence,
-        }
-    }
-
     /// A request that prolongs it, with all that a store that forgot needs to take it back.
     pub(crate) fn renewal(&self, ttl: Ttl) -> Renew {
         Renew {
-            owner: self.owner,
-            fence: self.fence,
+            owner: self.lease.owner,
+            fence: self.lease.fence,
             ttl,
             detach: false,
             terms: Some(tenure_core::Terms {
@@ -175,6 +170,14 @@ impl Hold {
         match self.valid_until.load(Ordering::SeqCst) {
             ENDED => None,
             nanos => Some(Moment::from_nanos(nanos)),
+        }
+    }
+
+    /// Until when it is valid, if all is well with it: it has not ended, and no renewal is overdue.
+    pub(crate) fn stands_until(&self) -> Option<Moment> {
+        match *self.standing.borrow() {
+            Standing::Held { valid_until } => Some(valid_until),
+            _ => None,
         }
     }
 
@@ -271,12 +274,18 @@ impl Hold {
         self.valid_until().is_some().then_some(flight)
     }
 
+    /// Whether a renewal of this hold, which has ended, is still on its way: what it will find out
+    /// nobody is told any more.
+    pub(crate) fn is_in_flight(&self) -> bool {
+        self.in_flight.load(Ordering::SeqCst)
+    }
+
     /// Waits until no renewal of this hold, which has ended, is on its way any more.
     pub(crate) async fn landed(&self) {
         loop {
             let mut landed = std::pin::pin!(self.landed.notified());
             landed.as_mut().enable();
-            if !self.in_flight.load(Ordering::SeqCst) {
+            if !self.is_in_flight() {
                 return;
             }
             landed.await;
@@ -315,6 +324,8 @@ impl Drop for Flight {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::OwnerId;
+
     use super::*;
 
     fn at(nanos: u64) -> Moment {
@@ -324,7 +335,10 @@ mod tests {
     fn hold(until: Moment) -> Arc<Hold> {
         Arc::new(Hold::new(NewHold {
             name: LockName::new("x").unwrap(),
-            owner: OwnerId::from_bytes([7; 16]),
+            lease: Lease {
+                owner: OwnerId::from_bytes([7; 16]),
+                fence: Fence::from_u64(1),
+            },
             fence: Fence::from_u64(1),
             mode: Mode::Exclusive,
             ttl: Ttl::DEFAULT,

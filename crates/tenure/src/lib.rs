@@ -46,6 +46,7 @@ mod combine;
 mod connect;
 mod gate;
 mod guard;
+mod handover;
 mod hold;
 mod identity;
 mod keeper;

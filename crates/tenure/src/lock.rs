@@ -22,6 +22,7 @@ use crate::owner::Owner;
 /// | [`wait`](Self::wait) | [`acquire`](Self::acquire) waits for ever, [`try_acquire`](Self::try_acquire) never |
 /// | [`no_renew`](Self::no_renew) | renewed for as long as the guard lives |
 /// | [`hold_at_most`](Self::hold_at_most) | no limit |
+/// | [`local_handover`](Self::local_handover) | allowed |
 #[derive(Clone)]
 #[must_use = "a lock does nothing until it is acquired"]
 pub struct Lock {
@@ -35,6 +36,7 @@ pub struct Lock {
     renewing: Renewing,
     hold_at_most: Option<Duration>,
     detached: bool,
+    local_handover: bool,
     party: Party,
     report: Option<watch::Sender<WaitReport>>,
 }
@@ -62,6 +64,7 @@ impl Lock {
             renewing: Renewing::Yes,
             hold_at_most: None,
             detached: false,
+            local_handover: true,
             party,
             report: None,
         }
@@ -125,6 +128,19 @@ impl Lock {
         self
     }
 
+    /// With `false`, every grant is the store's: a release here lets in whoever waits longest among
+    /// all processes.
+    ///
+    /// By default a hold may be handed on to the next task of this client that waits for it on the
+    /// same terms, without asking the store. That is many times faster, and others are kept waiting
+    /// for a bounded time only: after 32 grants, or 10 ms after the store's grant, the lock goes
+    /// back to the store. Not handed on are holds that are shared, not renewed, limited, detached,
+    /// prolonged or converted, that differ in ttl or label, or whose lease was asked for.
+    pub fn local_handover(mut self, allowed: bool) -> Self {
+        self.local_handover = allowed;
+        self
+    }
+
     /// A text that everybody sees who waits for this lock.
     pub fn label(mut self, label: &str) -> Self {
         self.party = Party::new(self.party.who(), label, self.party.host(), self.party.pid());
@@ -145,7 +161,8 @@ impl Lock {
     }
 
     /// Takes the lock, waiting for it as long as [`wait`](Self::wait) allows, first come first
-    /// served among all processes.
+    /// served among all processes, but for short runs within one
+    /// ([`local_handover`](Self::local_handover)).
     ///
     /// # What is not guaranteed
     /// See [`Guard`]: hold the fence against the resource.
@@ -162,8 +179,8 @@ impl Lock {
         match &self.owner {
             Some(owner) => owner.enter(&wanted, Some(self.wait)).await?.into_guard(),
             None => {
-                let hold = acquire::wait_for(&self.client, &wanted, self.wait).await?;
-                Ok(Guard::new(&self.client, hold))
+                let held = acquire::wait_for(&self.client, &wanted, self.wait).await?;
+                Ok(Guard::new(&self.client, held))
             }
         }
     }
@@ -183,7 +200,7 @@ impl Lock {
             return owner.enter(&wanted, None).await;
         }
         Ok(match acquire::try_once(&self.client, &wanted).await? {
-            Ok(hold) => Attempt::Acquired(Guard::new(&self.client, hold)),
+            Ok(held) => Attempt::Acquired(Guard::new(&self.client, held)),
             Err(blocked) => Attempt::Busy(blocked),
         })
     }
@@ -238,6 +255,7 @@ impl Lock {
             renewing: self.renewing,
             hold_at_most: self.hold_at_most,
             detached: self.detached,
+            local_handover: self.local_handover,
             party: self.party.clone(),
             report: self.report.clone(),
         })

@@ -97,14 +97,14 @@ impl Owner {
         if let Some(shared) = self.held(&entry) {
             return enter_again(shared, wanted).map(Attempt::Acquired);
         }
-        let hold = match wait.map(|wait| wait.less(clock.now().since(started))) {
+        let held = match wait.map(|wait| wait.less(clock.now().since(started))) {
             Some(wait) => acquire::wait_for(&self.client, wanted, wait).await?,
             None => match acquire::try_once(&self.client, wanted).await? {
-                Ok(hold) => hold,
+                Ok(held) => held,
                 Err(blocked) => return Ok(Attempt::Busy(blocked)),
             },
         };
-        let guard = Guard::new(&self.client, hold);
+        let guard = Guard::new(&self.client, held);
         *entry.lock() = Arc::downgrade(guard.shared());
         drop(entering);
         Ok(Attempt::Acquired(guard))

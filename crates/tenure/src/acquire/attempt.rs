@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Error, Fence, Moment, OwnerId, Timestamp, Validity};
+use tenure_core::{Error, Fence, Lease, Moment, OwnerId, Timestamp, Validity};
 
 use super::{Anchor, Hold, NewHold, Wanted};
 use crate::client::Client;
@@ -77,7 +77,10 @@ impl Attempt {
         let wanted = &self.wanted;
         let hold = Arc::new(Hold::new(NewHold {
             name: wanted.name.clone(),
-            owner: self.owner,
+            lease: Lease {
+                owner: self.owner,
+                fence,
+            },
             fence,
             mode: wanted.mode,
             ttl: wanted.ttl,

@@ -13,7 +13,8 @@ use tenure_core::{
 use tokio::sync::watch;
 
 use crate::client::Client;
-use crate::gate::{Gate, News};
+use crate::gate::{Call, Gate, News, Run, Turn};
+use crate::handover::Likeness;
 use crate::hold::{Hold, NewHold, Renewing};
 use crate::link::{Anchor, out_of_place};
 use crate::mailbox::Letter;
@@ -40,6 +41,8 @@ pub(crate) struct Wanted {
     pub(crate) hold_at_most: Option<Duration>,
     /// The hold outlives this process.
     pub(crate) detached: bool,
+    /// It may come from, and go to, another task of this process without a word to the store.
+    pub(crate) local_handover: bool,
     pub(crate) party: Party,
     pub(crate) report: Option<watch::Sender<WaitReport>>,
 }
@@ -64,6 +67,13 @@ impl Wait {
     }
 }
 
+/// What was got.
+pub(crate) struct Held {
+    pub(crate) hold: Arc<Hold>,
+    /// Set if it may be handed on to others who wait here.
+    pub(crate) run: Option<Run>,
+}
+
 /// What one question to the store led to.
 enum Turnout {
     Held(Arc<Hold>),
@@ -79,12 +89,12 @@ enum Turnout {
 pub(crate) async fn try_once(
     client: &Arc<Client>,
     wanted: &Wanted,
-) -> Result<Result<Arc<Hold>, Blocked>, Error> {
+) -> Result<Result<Held, Blocked>, Error> {
     let mut attempt = Attempt::new(client, wanted)?;
     let mut again = 0;
     loop {
         match ask(&mut attempt, Waiting::No).await {
-            Ok(Turnout::Held(hold)) => return Ok(Ok(hold)),
+            Ok(Turnout::Held(hold)) => return Ok(Ok(Held { hold, run: None })),
             Ok(Turnout::Blocked(blocked)) => {
                 attempt.settled();
                 return Ok(Err(blocked));
@@ -104,7 +114,7 @@ pub(crate) async fn wait_for(
     client: &Arc<Client>,
     wanted: &Wanted,
     wait: Wait,
-) -> Result<Arc<Hold>, Error> {
+) -> Result<Held, Error> {
     // Made when there is something to tell: a lock that is free needs none.
     let report = OnceLock::new();
     let gate = client.gates.gate(&wanted.name);
@@ -112,7 +122,7 @@ pub(crate) async fn wait_for(
     match wait {
         Wait::Forever => conversation.await,
         Wait::For(Duration::ZERO) => match try_once(client, wanted).await? {
-            Ok(hold) => Ok(hold),
+            Ok(held) => Ok(held),
             Err(blocked) => Err(progress::busy(&wanted.name, Duration::ZERO, &blocked)),
         },
         Wait::For(limit) => {
@@ -140,9 +150,23 @@ async fn converse(
     wanted: &Wanted,
     gate: &Arc<Gate>,
     report: &OnceLock<watch::Sender<WaitReport>>,
-) -> Result<Arc<Hold>, Error> {
+) -> Result<Held, Error> {
     let report = || report.get_or_init(|| wanted.report.clone().unwrap_or_default());
-    let turn = gate.enter().await;
+    let likeness = Likeness::of(wanted);
+    let turn = loop {
+        match gate.enter(likeness.clone(), &client.link).await {
+            Call::Speak(turn) => break turn,
+            // If it has ended on its way to us, it is given back, and we line up again.
+            Call::Take(baton) => match baton.take()? {
+                Some(held) => return Ok(held),
+                None => continue,
+            },
+        }
+    };
+    let held = |turn: Turn, hold| {
+        let run = likeness.and_then(|likeness| turn.run(likeness, &client.link));
+        Held { hold, run }
+    };
     let mut attempt = Attempt::new(client, wanted)?;
     let waiting = Waiting::Queue {
         inbox: client.inbox.clone(),
@@ -151,7 +175,7 @@ async fn converse(
     let mut pause = FIRST_PAUSE;
     loop {
         let blocked = match ask(&mut attempt, waiting.clone()).await {
-            Ok(Turnout::Held(hold)) => return Ok(hold),
+            Ok(Turnout::Held(hold)) => return Ok(held(turn, hold)),
             Ok(Turnout::Blocked(blocked)) => blocked,
             Ok(Turnout::TooLate(error)) | Err(error) if error.retry() == Retry::Later => {
                 turn.tell(News::Silent(error.to_string()));
@@ -173,7 +197,7 @@ async fn converse(
             () = clock.sleep(ask_again) => Letter::AskAgain,
         };
         if let Some(hold) = pushed(&mut attempt, letter)? {
-            return Ok(hold);
+            return Ok(held(turn, hold));
         }
     }
 }
@@ -252,9 +276,14 @@ async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> 
 }
 
 /// The longest that a lease of this ttl can last without a further renewal: it may have begun as the
-/// claim window of a pushed grant (`Waiter::claim_window`).
+/// claim window of a pushed grant.
 pub(crate) fn longest(ttl: Ttl) -> Duration {
-    ttl.duration().max(ALIVE_FOR / 2)
+    ttl.duration().max(claim_window())
+}
+
+/// How long a pushed grant lasts until it is renewed (`Waiter::claim_window`).
+pub(crate) fn claim_window() -> Duration {
+    ALIVE_FOR / 2
 }
 
 /// Makes a hold of what was pushed, if it can be relied upon; else we ask again.

@@ -67,8 +67,11 @@ impl WaitReport {
     pub(super) fn ran_out(&self, name: &LockName, limit: Duration, news: Option<News>) -> Error {
         let (silence, blocked) = match news {
             Some(News::Blocked(blocked)) => (None, Some(blocked)),
+            Some(News::Ours(holder)) if self.silence.is_none() && self.blocked.is_none() => {
+                return waited(name, limit).with("held by", &holder);
+            }
             Some(News::Silent(why)) => (Some(why), None),
-            None => (None, None),
+            Some(News::Ours(_)) | None => (None, None),
         };
         let silence = match &self.silence {
             Some(silence) => Some(silence.error.to_string()),
@@ -97,10 +100,7 @@ impl WaitReport {
 
 /// The error of somebody who did not get in.
 pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error {
-    let mut error = Error::new(
-        ErrorKind::Busy,
-        format!("the lock {name:?} is busy; waited {limit:?}"),
-    );
+    let mut error = waited(name, limit);
     if let Some(holder) = blocked.contention.holders.first() {
         error = error.with("held by", &holder.party);
         if let Some(held_for) = blocked.held_for(holder) {
@@ -108,4 +108,11 @@ pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error
         }
     }
     error
+}
+
+fn waited(name: &LockName, limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::Busy,
+        format!("the lock {name:?} is busy; waited {limit:?}"),
+    )
 }

@@ -54,6 +54,11 @@ impl Lane {
         }
     }
 
+    /// Where what belongs to the client runs.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     /// Asks alone if the way is free, else together with others.
     ///
     /// # Cancel safety

@@ -1,12 +1,18 @@
 //! [`Shared`]: one hold and the duty to give it back, shared by the guards that entered it.
 
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
-use tenure_core::{Action, Error, ErrorKind, Moment, Outcome, Release, Renew, Retry, Ttl};
+use futures_util::poll;
+use tenure_core::{Action, Error, ErrorKind, Lease, Moment, Outcome, Release, Renew, Retry, Ttl};
 
+use crate::acquire::Held;
 use crate::client::Client;
+use crate::gate::Run;
+use crate::handover::{self, Lent};
 use crate::hold::{GivenUp, Hold};
 use crate::keeper::Errand;
 use crate::link::out_of_place;
@@ -17,17 +23,27 @@ use crate::standing::Loss;
 pub(crate) struct Shared {
     pub(crate) hold: Arc<Hold>,
     pub(super) client: Arc<Client>,
+    /// Set while it may be handed on to others who wait here.
+    run: Mutex<Option<Run>>,
     /// The store need not be told any more: it was, or the lease was handed on.
     given_back: AtomicBool,
 }
 
 impl Shared {
-    pub(super) fn new(client: &Arc<Client>, hold: Arc<Hold>) -> Self {
+    pub(super) fn new(client: &Arc<Client>, held: Held) -> Self {
         Self {
-            hold,
+            hold: held.hold,
             client: client.clone(),
+            run: Mutex::new(held.run),
             given_back: AtomicBool::new(false),
         }
+    }
+
+    /// From here on the hold at the store is no longer like those that others here want, or somebody
+    /// else knows it: it goes back to the store.
+    pub(super) fn keep(&self) {
+        let run = self.take_run();
+        drop(run);
     }
 
     /// From here on giving it back is somebody else's duty.
@@ -37,7 +53,7 @@ impl Shared {
 
     pub(super) async fn release(self) -> Result<(), Error> {
         let hold = self.hold.clone();
-        let end = hold.valid_until();
+        let (end, stood_until) = (hold.valid_until(), hold.stands_until());
         let before = match hold.give_up(self.client.link.now()) {
             GivenUp::Now => false,
             GivenUp::Before => true,
@@ -48,11 +64,24 @@ impl Shared {
             // Another guard of the same owner has handed the lease on.
             return Ok(());
         }
-        let release = Action::Release(Release {
-            owner: hold.owner,
-            fence: hold.fence,
-        });
-        let (outcome, repeated) = self.insist(&release, end).await?;
+        let run = match stood_until.filter(|_| !before) {
+            Some(end) => match self.hand_over(end) {
+                Ok(()) => return Ok(()),
+                Err(run) => run,
+            },
+            None => self.take_run(),
+        };
+        let Lease { owner, fence } = hold.lease;
+        let release = Action::Release(Release { owner, fence });
+        let mut telling = pin!(self.insist(&release, end));
+        // The release is on its way before the next in line here asks, so that it need not wait for
+        // a push.
+        let told = poll!(telling.as_mut());
+        drop(run);
+        let (outcome, repeated) = match told {
+            Poll::Ready(told) => told?,
+            Poll::Pending => telling.await?,
+        };
         self.hand_on();
         match outcome {
             Outcome::Released => Ok(()),
@@ -89,6 +118,33 @@ impl Shared {
         }
     }
 
+    /// Hands the hold, which was given up just now and was valid until `end`, on to another task here.
+    /// If that may not be, the run is to be dropped after the store was told.
+    fn hand_over(&self, end: Moment) -> Result<(), Option<Run>> {
+        let Some(run) = self.take_run() else {
+            return Err(None);
+        };
+        if self.hold.is_in_flight() {
+            return Err(Some(run));
+        }
+        let lent = Lent {
+            client: self.client.clone(),
+            name: self.hold.name.clone(),
+            lease: self.hold.lease,
+            ttl: self.hold.ttl(),
+            party: self.hold.party.clone(),
+            end,
+        };
+        handover::pass(Box::new(lent), run).map_err(|(_, run)| Some(run))?;
+        self.hand_on();
+        Ok(())
+    }
+
+    fn take_run(&self) -> Option<Run> {
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        run.take()
+    }
+
     /// Asks until the store answers or the lease has ended; says whether it asked repeatedly.
     async fn insist(&self, action: &Action, end: Option<Moment>) -> Result<(Outcome, bool), Error> {
         let link = &self.client.link;
@@ -112,11 +168,21 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.client.holds.remove(self.hold.owner);
-        self.hold.give_up(self.client.link.now());
-        if !self.given_back.load(Ordering::Acquire) {
-            self.client.keeper.run(Errand::release(&self.hold));
+        self.client.holds.remove(&self.hold);
+        let stood_until = self.hold.stands_until();
+        let given_up = self.hold.give_up(self.client.link.now());
+        if self.given_back.load(Ordering::Acquire) {
+            return;
         }
+        let run = match stood_until.filter(|_| given_up == GivenUp::Now) {
+            Some(end) => match self.hand_over(end) {
+                Ok(()) => return,
+                Err(run) => run,
+            },
+            None => self.take_run(),
+        };
+        self.client.keeper.run(Errand::release(&self.hold));
+        drop(run);
     }
 }
 

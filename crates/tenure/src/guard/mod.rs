@@ -11,6 +11,7 @@ use tenure_core::{
 };
 use tokio::sync::watch;
 
+use crate::acquire::Held;
 use crate::client::Client;
 use crate::hold::Hold;
 use crate::link::out_of_place;
@@ -36,10 +37,10 @@ pub struct Guard {
 }
 
 impl Guard {
-    pub(crate) fn new(client: &Arc<Client>, hold: Arc<Hold>) -> Self {
-        client.holds.add(&hold);
+    pub(crate) fn new(client: &Arc<Client>, held: Held) -> Self {
+        client.holds.add(&held.hold);
         Self {
-            shared: Arc::new(Shared::new(client, hold)),
+            shared: Arc::new(Shared::new(client, held)),
         }
     }
 
@@ -70,9 +71,14 @@ impl Guard {
     }
 
     /// Owner and fence, with which another process can renew or release this hold.
+    ///
+    /// The fence is the store's. That of the guard is higher if the lock came from another task of
+    /// this process ([`Lock::local_handover`](crate::Lock::local_handover)); whoever asks for the
+    /// lease will not hand it on.
     #[must_use]
     pub fn lease(&self) -> Lease {
-        self.hold().lease()
+        self.shared.keep();
+        self.hold().lease
     }
 
     /// How long the hold can still be relied upon if no renewal succeeds; zero once it is over.
@@ -153,6 +159,7 @@ impl Guard {
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = Ttl::new(ttl)?;
         self.ensure()?;
+        self.shared.keep();
         self.hold().asks_for(ttl);
         self.renew(ttl).await?;
         self.hold().set_ttl(ttl);
@@ -172,10 +179,11 @@ impl Guard {
     pub async fn downgrade(&self) -> Result<(), Error> {
         self.ensure()?;
         let hold = self.hold();
+        self.shared.keep();
         self.share()?;
         let convert = Convert {
-            owner: hold.owner,
-            fence: hold.fence,
+            owner: hold.lease.owner,
+            fence: hold.lease.fence,
         };
         let link = &self.shared.client.link;
         match link
@@ -195,7 +203,9 @@ impl Guard {
     /// Gives the lock back, and tells whether that is what happened.
     ///
     /// From the first poll on, the hold counts as over. If it was re-entered, only the last guard
-    /// gives it back. After [`Tenure::release_all`](crate::Tenure::release_all) it is fine, too.
+    /// gives it back. After [`Tenure::release_all`](crate::Tenure::release_all) it is fine, too. A hold
+    /// that is handed on to another task here is not asked about at the store: if it was ended there
+    /// by force a moment ago, only the next holder is told.
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] if it was over before: others may have held the lock meanwhile.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{
-    Action, BoxFuture, Cancel, LockName, Moment, OwnerId, Release, Request, Retry, Ttl,
+    Action, BoxFuture, Cancel, Lease, LockName, Moment, OwnerId, Release, Request, Retry, Ttl,
 };
 
 use super::BATCH;
@@ -37,14 +37,15 @@ pub(crate) enum Times {
 impl Errand {
     /// Ends a hold.
     pub(crate) fn release(hold: &Hold) -> Self {
-        let release = Release {
-            owner: hold.owner,
-            fence: hold.fence,
-        };
-        let request = Action::Release(release).on(hold.name.clone());
+        Self::give_back(hold.name.clone(), hold.lease, hold.longest_ttl())
+    }
+
+    /// Ends a hold that nobody has, and for which no longer ttl than this was asked.
+    pub(crate) fn give_back(name: LockName, lease: Lease, ttl: Ttl) -> Self {
+        let Lease { owner, fence } = lease;
         Self {
-            request,
-            matters_for: crate::acquire::longest(hold.longest_ttl()),
+            request: Action::Release(Release { owner, fence }).on(name),
+            matters_for: crate::acquire::longest(ttl),
             times: Times::Once,
         }
     }

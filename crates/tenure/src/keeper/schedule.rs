@@ -148,7 +148,7 @@ impl Ord for Entry {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use tenure_core::{Fence, LockName, Mode, OwnerId, Validity};
+    use tenure_core::{Fence, Lease, LockName, Mode, OwnerId, Validity};
 
     use super::*;
     use crate::hold::{NewHold, Renewing};
@@ -158,7 +158,10 @@ pub(super) mod tests {
     pub(in crate::keeper) fn hold(ttl: Ttl) -> Arc<Hold> {
         Arc::new(Hold::new(NewHold {
             name: LockName::new("x").unwrap(),
-            owner: OwnerId::from_bytes([7; 16]),
+            lease: Lease {
+                owner: OwnerId::from_bytes([7; 16]),
+                fence: Fence::from_u64(1),
+            },
             fence: Fence::from_u64(1),
             mode: Mode::Exclusive,
             ttl,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tenure::{Attempt, Loss, Tenure};
 
 use crate::client_cancel::leaves_nothing_behind;
+use crate::client_handover::takes_turns;
 
 #[cfg(feature = "redis")]
 mod redis {
@@ -28,6 +29,13 @@ mod redis {
         let server = RedisServer::start();
         let (one, two) = two(&server.url()).await;
         exclude_each_other(&one, &two).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn two_clients_take_turns() {
+        let server = RedisServer::start();
+        let (one, two) = two(&server.url()).await;
+        takes_turns(&one, &two).await;
     }
 
     #[tokio::test]
@@ -92,6 +100,13 @@ mod sqlite {
         let folder = tempfile::tempdir().unwrap();
         let (one, two) = two(&url(&folder)).await;
         exclude_each_other(&one, &two).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn two_clients_take_turns() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = two(&url(&folder)).await;
+        takes_turns(&one, &two).await;
     }
 
     #[tokio::test]

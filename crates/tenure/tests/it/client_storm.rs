@@ -3,12 +3,12 @@
 //!
 //! `TENURE_TEST_STORMS=500` for more of them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 use tenure::test_util::{Fault, Rule};
-use tenure::{Guard, Lock, Mode, Tenure};
+use tenure::{Fence, Guard, Lock, Mode, Tenure};
 
 use crate::client_world::{World, millis, secs};
 
@@ -34,7 +34,10 @@ impl Dice {
         }
     }
 
-    fn lock(&mut self, tenure: &Tenure) -> Lock {
+    fn lock(&mut self, tenure: &Tenure, crowd: Crowd) -> Lock {
+        if crowd == Crowd::Alike {
+            return tenure.lock("x").ttl(millis(400));
+        }
         let lock = match self.roll(5) {
             0 | 1 => tenure.lock("x"),
             2 => tenure.rwlock("x").read(),
@@ -50,11 +53,40 @@ impl Dice {
     }
 }
 
+/// Who is in the storm.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Crowd {
+    /// Everything there is, held for long.
+    Mixed,
+    /// Only what can be handed on from task to task, held for a moment.
+    Alike,
+}
+
+impl Crowd {
+    fn lives_for(self) -> Duration {
+        match self {
+            Self::Mixed => secs(40),
+            Self::Alike => secs(8),
+        }
+    }
+
+    fn hold(self, dice: &mut Dice) -> Duration {
+        millis(dice.roll(match self {
+            Self::Mixed => 2500,
+            Self::Alike => 6,
+        }))
+    }
+}
+
 /// Everybody who believes to hold something.
 #[derive(Default)]
 struct Believers {
     guards: RefCell<Vec<Rc<Guard>>>,
     grants: RefCell<usize>,
+    /// The last grant that excludes all others.
+    last: Cell<Fence>,
+    /// How many of them were handed on from task to task.
+    handed_on: Cell<usize>,
 }
 
 impl Believers {
@@ -76,6 +108,13 @@ impl Believers {
 
     fn add(&self, guard: Guard) -> Rc<Guard> {
         *self.grants.borrow_mut() += 1;
+        if guard.mode() == Mode::Exclusive && guard.is_valid() {
+            let last = self.last.replace(guard.fence());
+            assert!(guard.fence() > last, "{} after {last}", guard.fence());
+            let handed_on = guard.fence().as_u64() < last.as_u64() + 2;
+            self.handed_on
+                .set(self.handed_on.get() + usize::from(handed_on));
+        }
         let guard = Rc::new(guard);
         self.guards.borrow_mut().push(guard.clone());
         self.check();
@@ -93,10 +132,16 @@ impl Believers {
 }
 
 /// Takes and gives back, in every way there is, until `end`.
-async fn live(world: &World, tenure: Tenure, believers: &Believers, mut dice: Dice, end: Duration) {
+async fn live(
+    world: &World,
+    tenure: Tenure,
+    believers: &Believers,
+    (crowd, mut dice): (Crowd, Dice),
+    end: Duration,
+) {
     let started = world.now();
     while world.now().since(started) < end {
-        let lock = dice.lock(&tenure);
+        let lock = dice.lock(&tenure, crowd);
         let acquired = match dice.roll(3) {
             0 => lock
                 .try_acquire()
@@ -109,11 +154,11 @@ async fn live(world: &World, tenure: Tenure, believers: &Believers, mut dice: Di
             continue;
         };
         let guard = believers.add(guard);
-        world.pass(millis(dice.roll(2500))).await;
-        if dice.roll(4) == 0 {
+        world.pass(crowd.hold(&mut dice)).await;
+        if dice.roll(4) == 0 && crowd == Crowd::Mixed {
             let _ = guard.extend(millis(200 + dice.roll(3000))).await;
         }
-        if guard.mode() == Mode::Exclusive && dice.roll(3) == 0 {
+        if guard.mode() == Mode::Exclusive && dice.roll(3) == 0 && crowd == Crowd::Mixed {
             let _ = guard.downgrade().await;
             world.pass(millis(dice.roll(500))).await;
         }
@@ -124,7 +169,7 @@ async fn live(world: &World, tenure: Tenure, believers: &Believers, mut dice: Di
                 _ = guard.release() => {}
                 () = world.pass(millis(dice.roll(20))) => {}
             },
-            2 => drop(guard.leave_for(millis(dice.roll(400))).await),
+            2 if crowd == Crowd::Mixed => drop(guard.leave_for(millis(dice.roll(400))).await),
             _ => drop(guard.release().await),
         }
         world.pass(millis(dice.roll(30))).await;
@@ -154,17 +199,18 @@ async fn weather(world: &World, believers: &Believers, mut dice: Dice, end: Dura
     }
 }
 
-async fn storm(seed: u64) -> usize {
+async fn storm(seed: u64, crowd: Crowd) -> Believers {
     let world = World::new().await;
     let believers = Believers::default();
-    let end = secs(40);
+    let end = crowd.lives_for();
     let dice = |number: u64| Dice((seed * 1000 + number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut lives = Vec::new();
     for client in 0..3 {
         let tenure = world.other_client().await;
         for task in 0..3 {
             let dice = dice(client * 10 + task);
-            lives.push(live(&world, tenure.clone(), &believers, dice, end));
+            let tenure = tenure.clone();
+            lives.push(live(&world, tenure, &believers, (crowd, dice), end));
         }
     }
     tokio::join!(
@@ -177,16 +223,29 @@ async fn storm(seed: u64) -> usize {
     for name in ["x", "s"] {
         assert!(world.is_idle(name).await, "{:?}", world.peek(name).await);
     }
-    believers.grants.into_inner()
+    believers
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_storm_gives_two_incompatible_holders_or_leaves_anything_behind() {
-    let storms = std::env::var("TENURE_TEST_STORMS").ok();
-    let storms = storms.map_or(12, |number| number.parse().expect("a number"));
-    for seed in 1..=storms {
-        let grants = storm(seed).await;
+    for seed in 1..=storms() {
+        let grants = storm(seed, Crowd::Mixed).await.grants.into_inner();
         // Usually about 50.
         assert!(grants > 10, "seed {seed}: only {grants} grants");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_storm_gives_two_holders_where_holds_are_handed_on_from_task_to_task() {
+    let mut handed_on = 0;
+    for seed in 1..=storms() {
+        handed_on += storm(seed, Crowd::Alike).await.handed_on.get();
+    }
+    let expected = usize::try_from(storms()).expect("a few") * 5;
+    assert!(handed_on > expected, "only {handed_on} were handed on");
+}
+
+fn storms() -> u64 {
+    let storms = std::env::var("TENURE_TEST_STORMS").ok();
+    storms.map_or(12, |number| number.parse().expect("a number"))
 }

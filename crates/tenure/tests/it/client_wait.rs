@@ -112,7 +112,8 @@ async fn a_thousand_local_waiters_are_one_to_the_store_and_are_served_in_order()
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = Vec::new();
     for number in 0..1_000 {
-        let (lock, order) = (world.tenure.lock("x"), order.clone());
+        let lock = world.tenure.lock("x").local_handover(false);
+        let order = order.clone();
         tasks.push(tokio::spawn(async move {
             let guard = lock.acquire().await.unwrap();
             order.lock().unwrap().push((number, guard.fence()));

@@ -16,6 +16,8 @@ mod client_cancel;
 #[cfg(feature = "test-util")]
 mod client_guard;
 #[cfg(feature = "test-util")]
+mod client_handover;
+#[cfg(feature = "test-util")]
 mod client_lease;
 mod client_limits;
 #[cfg(feature = "test-util")]
