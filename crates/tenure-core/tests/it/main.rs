@@ -6,6 +6,7 @@ mod admit;
 mod answers;
 mod cancel;
 mod convert;
+mod forgetful;
 mod inspect;
 mod life;
 mod machine;

@@ -1,0 +1,93 @@
+//! The explorer: visits every state that can be reached within the bounds, until a rule is broken.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::world::World;
+
+/// How far to look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// How long it lasts.
+    pub(super) ticks: u8,
+    /// How often the server forgets.
+    pub(super) faults: u8,
+    /// How many messages arrive late, or again, or never.
+    pub(super) late: u8,
+}
+
+/// What the explorer can leave out, to see what it was good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    RequestsAreBoundToALife,
+    LostIsFinal,
+    /// No step lets anybody in while recovering.
+    NobodyIsLetIn,
+    /// A release or cancellation lets nobody in while recovering.
+    ReleasesLetNobodyIn,
+    /// What is stored with a lower fence gives way to who renews.
+    TheHigherFenceWins,
+    FencesFollowTheClock,
+    NoOpeningWithoutARecord,
+    /// The age of a server that took over another's data says nothing.
+    ATakeoverIsNoAge,
+    /// A server that has just started carries out nothing before somebody said hello.
+    HelloComesFirst,
+}
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    TwoHolders,
+    FenceRepeated,
+    ValidHolderLost,
+}
+
+/// What went wrong, and how it came to that.
+#[derive(Clone, Debug)]
+pub(super) struct Broken {
+    pub(super) found: Found,
+    pub(super) story: String,
+}
+
+/// Which rules are left out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules<'a>(pub(super) &'a [Rule]);
+
+impl Rules<'_> {
+    pub(super) fn keep(self, rule: Rule) -> bool {
+        !self.0.contains(&rule)
+    }
+}
+
+/// Visits all states; answers how many there are, and what went wrong in one of them: the first that
+/// is found, or the first of the kind that is wanted.
+pub(super) fn explore(
+    bounds: Bounds,
+    left_out: &[Rule],
+    wanted: Option<Found>,
+) -> (usize, Option<Broken>) {
+    let rules = Rules(left_out);
+    let start = World::new(bounds);
+    let mut seen = BTreeSet::from([start.key()]);
+    let mut open = VecDeque::from([start]);
+    let mut next = Vec::new();
+    while let Some(world) = open.pop_front() {
+        assert!(
+            seen.len() < 1_500_000,
+            "too many states: tighten the bounds"
+        );
+        world.successors(rules, &mut next);
+        for world in next.drain(..) {
+            if let Some(found) = world.found
+                && wanted.is_none_or(|wanted| wanted == found)
+            {
+                let story = world.story();
+                return (seen.len(), Some(Broken { found, story }));
+            }
+            if seen.insert(world.key()) {
+                open.push_back(world);
+            }
+        }
+    }
+    (seen.len(), None)
+}

@@ -1,0 +1,325 @@
+//! One state of everything, and what can happen next.
+
+use std::rc::Rc;
+
+use tenure_core::{Decision, Fence, Grant, Outcome};
+
+use super::client::{Ask, CLIENTS, Client, Message, Stage, UNLUCKY, action, client_of, knew};
+use super::model::{Bounds, Found, Rule, Rules};
+use super::server::{Data, Fault, Server, TTL, ticks, time};
+
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    left: Bounds,
+    now: u8,
+    server: Server,
+    clients: [Client; CLIENTS as usize],
+    /// What is under way for long. Sorted: messages overtake each other anyway.
+    late: Vec<Message>,
+    /// The highest fence that was ever given.
+    highest: Fence,
+    pub(super) found: Option<Found>,
+    /// How it came to this, for people.
+    trail: Option<Rc<Trail>>,
+}
+
+#[derive(Debug)]
+struct Trail {
+    event: Event,
+    before: Option<Rc<Trail>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Tick,
+    Sent(Message),
+    Arrived(Message),
+    Forgot(Fault),
+}
+
+impl World {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let mut server = Server::new();
+        server.hello(false, 0, Rules(&[]));
+        Self {
+            left: bounds,
+            now: 0,
+            server,
+            clients: [Client::NEW; CLIENTS as usize],
+            late: Vec::new(),
+            highest: Fence::NONE,
+            found: None,
+            trail: None,
+        }
+    }
+
+    /// All that can happen next.
+    pub(super) fn successors(&self, rules: Rules<'_>, next: &mut Vec<Self>) {
+        self.time_passes(next);
+        self.something_is_sent(rules, next);
+        self.something_arrives_late(rules, next);
+        self.something_goes_wrong(next);
+        next.iter_mut().for_each(Self::judge);
+    }
+
+    /// A copy to which this happens.
+    fn after(&self, event: Event) -> Self {
+        let before = self.trail.clone();
+        let trail = Some(Rc::new(Trail { event, before }));
+        Self {
+            trail,
+            ..self.clone()
+        }
+    }
+
+    /// How it came to this, one event per line.
+    pub(super) fn story(&self) -> String {
+        let mut lines = Vec::new();
+        let mut trail = &self.trail;
+        while let Some(it) = trail {
+            lines.push(match it.event {
+                Event::Tick => "a tick".to_owned(),
+                Event::Sent(message) => format!("sent {message:?}"),
+                Event::Arrived(message) => format!("arrived late {message:?}"),
+                Event::Forgot(fault) => format!("the server forgets: {fault:?}"),
+            });
+            trail = &it.before;
+        }
+        lines.reverse();
+        lines.join("\n")
+    }
+
+    fn time_passes(&self, next: &mut Vec<Self>) {
+        if self.now == self.left.ticks {
+            return;
+        }
+        let mut world = self.after(Event::Tick);
+        world.now += 1;
+        world.server.tidy(world.now);
+        for client in &mut world.clients {
+            if let Stage::Holds { fence, until } = client.stage
+                && until <= world.now
+            {
+                client.stage = Stage::Lost { fence };
+            }
+        }
+        next.push(world);
+    }
+
+    /// What is sent arrives at once, or late, or both. Whoever sends has said hello just before: on a
+    /// new connection, or because it was told that the server has begun another life.
+    fn something_is_sent(&self, rules: Rules<'_>, next: &mut Vec<Self>) {
+        for (from, client) in (0..).zip(&self.clients) {
+            for (ask, afterwards) in client.may_send(from) {
+                let mut world = self.clone();
+                let message = Message {
+                    from,
+                    ask,
+                    life: world.server.hello(knew(from), self.now, rules),
+                    sent: self.now,
+                };
+                let mut world = world.after(Event::Sent(message));
+                world.clients[usize::from(from)] = afterwards;
+                if self.left.late > 0 && from == UNLUCKY {
+                    let mut late = world.clone();
+                    late.left.late -= 1;
+                    late.late.push(message);
+                    late.late.sort_unstable();
+                    next.extend(late.clone().arrived(message, rules));
+                    next.push(late);
+                }
+                next.extend(world.arrived(message, rules));
+            }
+        }
+    }
+
+    fn something_arrives_late(&self, rules: Rules<'_>, next: &mut Vec<Self>) {
+        for index in 0..self.late.len() {
+            let message = self.late[index];
+            let mut world = self.after(Event::Arrived(message));
+            world.late.remove(index);
+            next.extend(world.arrived(message, rules));
+        }
+    }
+
+    fn something_goes_wrong(&self, next: &mut Vec<Self>) {
+        if self.left.faults == 0 {
+            return;
+        }
+        for fault in Fault::ALL {
+            let Some(server) = self.server.forget(fault, self.now) else {
+                continue;
+            };
+            let mut world = self.after(Event::Forgot(fault));
+            world.left.faults -= 1;
+            world.server = server;
+            next.push(world);
+        }
+    }
+
+    fn arrived(mut self, message: Message, rules: Rules<'_>) -> Vec<Self> {
+        let Message {
+            from, life, sent, ..
+        } = message;
+        let before = self.server.data.lock.clone();
+        let action = action(from, message.ask);
+        let Some(decision) = self.server.decide(life, &action, self.now, rules) else {
+            return vec![self];
+        };
+        if !matches!(message.ask, Ask::Renew(_)) {
+            for holder in &decision.state.holders {
+                let new = !before.holders.iter().any(|old| old.owner == holder.owner);
+                if new && holder.fence <= self.highest {
+                    self.found = Some(Found::FenceRepeated);
+                }
+                self.highest = self.highest.max(holder.fence);
+            }
+        }
+        self.answered(message, sent, &decision, rules);
+        self.pushed(&decision)
+    }
+
+    /// The answer reaches the client. Late answers are those to late requests: what counts is when
+    /// they were sent.
+    fn answered(&mut self, message: Message, sent: u8, decision: &Decision, rules: Rules<'_>) {
+        let now = self.now;
+        let client = &mut self.clients[usize::from(message.from)];
+        let until = match decision.outcome {
+            Outcome::Granted(Grant { expiry, .. }) | Outcome::Renewed { expiry } => {
+                sent + ticks(expiry.since(time(now))).min(TTL)
+            }
+            _ => sent,
+        };
+        match (message.ask, &decision.outcome, client.stage) {
+            (Ask::Acquire, Outcome::Granted(grant), Stage::Asked) if now < until => {
+                let fence = grant.fence;
+                client.stage = Stage::Holds { fence, until };
+            }
+            (Ask::Renew(_), Outcome::Renewed { .. }, Stage::Holds { fence, until: old }) => {
+                let until = until.max(old);
+                client.stage = Stage::Holds { fence, until };
+            }
+            (Ask::Renew(_), Outcome::Renewed { .. }, Stage::Lost { fence })
+                if now < until && !rules.keep(Rule::LostIsFinal) =>
+            {
+                client.stage = Stage::Holds { fence, until };
+            }
+            (Ask::Renew(_), Outcome::NotHeld { .. }, Stage::Holds { fence, .. }) => {
+                self.found = Some(Found::ValidHolderLost);
+                client.stage = Stage::Lost { fence };
+            }
+            _ => {}
+        }
+    }
+
+    /// A push is seen at once or never: seen late, it is worth less.
+    fn pushed(self, decision: &Decision) -> Vec<Self> {
+        let Some(handover) = decision.handovers.first() else {
+            return vec![self];
+        };
+        let mut told = self.clone();
+        let client = &mut told.clients[usize::from(client_of(handover.owner))];
+        if client.stage == Stage::Asked {
+            client.stage = Stage::Holds {
+                fence: handover.fence,
+                until: self.now + TTL,
+            };
+        }
+        vec![told, self]
+    }
+
+    fn judge(&mut self) {
+        let valid = self
+            .clients
+            .iter()
+            .filter(|client| client.is_valid(self.now));
+        if valid.count() > 1 {
+            self.found = Some(Found::TwoHolders);
+        }
+    }
+
+    /// All that tells this state from others, as bytes.
+    pub(super) fn key(&self) -> Box<[u8]> {
+        let mut key = vec![self.now, self.left.faults, self.left.late];
+        let server = &self.server;
+        key.extend([server.run, server.started, server.lives]);
+        key.push(
+            u8::from(server.took_over)
+                | u8::from(server.wiped) << 1
+                | u8::from(server.greeted) << 2,
+        );
+        write_data(&mut key, &server.data);
+        key.push(u8::try_from(server.earlier.len()).unwrap_or(u8::MAX));
+        if self.left.faults > 0 {
+            server
+                .earlier
+                .iter()
+                .for_each(|data| write_data(&mut key, data));
+        }
+        for client in &self.clients {
+            key.extend([client.renewals, client.asked]);
+            match client.stage {
+                Stage::Idle => key.push(0),
+                Stage::Asked => key.push(1),
+                Stage::Done => key.push(2),
+                Stage::Holds { fence, until } => {
+                    key.extend([3, until]);
+                    write_fence(&mut key, fence);
+                }
+                Stage::Lost { fence } => {
+                    key.push(4);
+                    write_fence(&mut key, fence);
+                }
+            }
+        }
+        for message in &self.late {
+            key.extend([message.from, short(message.life), message.sent]);
+            match message.ask {
+                Ask::Acquire => key.push(1),
+                Ask::Renew(fence) => {
+                    key.push(2);
+                    write_fence(&mut key, fence);
+                }
+                Ask::Release(fence) => {
+                    key.push(3);
+                    write_fence(&mut key, fence);
+                }
+            }
+        }
+        write_fence(&mut key, self.highest);
+        key.into()
+    }
+}
+
+fn short(life: tenure_core::Life) -> u8 {
+    let text = life.to_string();
+    u8::from_str_radix(&text[14..], 16).unwrap_or(u8::MAX)
+}
+
+fn write_fence(key: &mut Vec<u8>, fence: Fence) {
+    key.extend(fence.as_u64().to_le_bytes());
+}
+
+fn write_data(key: &mut Vec<u8>, data: &Data) {
+    let Data { lock, record } = data;
+    write_fence(key, lock.last_fence);
+    key.push(u8::try_from(lock.holders.len()).unwrap_or(u8::MAX));
+    for holder in &lock.holders {
+        key.push(client_of(holder.owner));
+        write_fence(key, holder.fence);
+        key.extend(holder.expiry.as_micros().to_le_bytes());
+    }
+    key.push(u8::try_from(lock.queue.len()).unwrap_or(u8::MAX));
+    for waiter in &lock.queue {
+        key.push(client_of(waiter.owner));
+        key.extend(waiter.alive_until.as_micros().to_le_bytes());
+    }
+    match record {
+        None => key.push(0),
+        Some(record) => {
+            key.push(short(record.life));
+            key.extend(record.run.bytes());
+            key.extend(record.until.as_micros().to_le_bytes());
+        }
+    }
+}
