@@ -28,6 +28,7 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
             "from": session.choice().origin.to_string(),
             "round_trip_us": u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
             "fit": fit,
+            "verdict": verdict(&findings),
             "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
         }))?;
     } else {
@@ -43,9 +44,32 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
             lines.push(String::new());
         }
         lines.extend(promise_lines(&session.guarantees()));
+        lines.extend([String::new(), verdict(&findings)]);
         output.print(&lines.join("\n"))?;
     }
     Ok(if fit { Exit::Success } else { UNFIT })
+}
+
+/// The whole in one sentence.
+fn verdict(findings: &[Finding]) -> String {
+    let subjects = |severity| {
+        let found = findings.iter().filter(|it| it.severity == severity);
+        found.map(|it| it.subject.as_str()).collect::<Vec<_>>()
+    };
+    let (dangers, warnings) = (subjects(Severity::Danger), subjects(Severity::Warning));
+    if !dangers.is_empty() {
+        format!(
+            "Not fit for locks until this is changed: {}.",
+            dangers.join(", ")
+        )
+    } else if !warnings.is_empty() {
+        format!(
+            "Fit for locks; read the warnings about: {}.",
+            warnings.join(", ")
+        )
+    } else {
+        "Fit for locks.".to_owned()
+    }
 }
 
 fn finding_json(finding: &Finding) -> serde_json::Value {

@@ -351,6 +351,7 @@ async fn the_diagnosis_of_a_plain_server_warns_of_its_memory() {
     assert_eq!(severity("persistence"), Severity::Warning);
     assert_eq!(severity("replication"), Severity::Fine);
     assert_eq!(severity("version"), Severity::Fine);
+    assert_eq!(severity("clocks"), Severity::Fine);
 
     let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let findings = peer(&server).await.store.diagnose().await.unwrap();

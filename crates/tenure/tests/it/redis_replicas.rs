@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure::core::{Action, Outcome};
-use tenure::{ErrorKind, Retry};
+use tenure::{ErrorKind, Retry, Store};
 
 use crate::redis_store::store;
 use crate::support::peer::{Peer, bid};
@@ -88,4 +88,24 @@ async fn a_lock_that_is_handed_over_is_confirmed_too() {
     let second = waiting.await.unwrap().unwrap();
     let there = replica.command(&["GET", "tenure:lock"]);
     assert!(there.contains(&second.lease().owner.to_string()), "{there}");
+}
+
+#[tokio::test]
+async fn the_diagnosis_says_how_far_the_replicas_are_and_who_is_one() {
+    let (primary, replica) = pair();
+    let said = async |server: &RedisServer| {
+        let findings = Peer::new(store(&server.url()).await).await;
+        let findings = findings.store.diagnose().await.unwrap();
+        let found = findings.into_iter().find(|it| it.subject == "replication");
+        found.unwrap()
+    };
+    let finding = said(&primary).await;
+    assert_eq!(finding.severity, tenure::core::Severity::Warning);
+    assert!(finding.detail.contains("1 replicas, "), "{finding:?}");
+    assert!(
+        finding.detail.contains("min-replicas-to-write is 0"),
+        "{finding:?}"
+    );
+    let finding = said(&replica).await;
+    assert_eq!(finding.severity, tenure::core::Severity::Danger);
 }

@@ -9,6 +9,7 @@ fn a_healthy_store_is_described() {
     assert!(done.stdout.contains("sqlite:"), "{}", done.stdout);
     assert!(done.stdout.contains("round trip"), "{}", done.stdout);
     assert!(done.stdout.contains("S2"), "{}", done.stdout);
+    assert!(done.stdout.contains("Fit for locks"), "{}", done.stdout);
 }
 
 #[test]
@@ -19,6 +20,7 @@ fn the_findings_are_available_as_json() {
         "{shown}"
     );
     assert_eq!(shown["fit"], true);
+    assert!(shown["verdict"].as_str().unwrap().starts_with("Fit"));
 }
 
 #[test]

@@ -119,7 +119,8 @@ fn page(value: Value) -> Result<(String, Vec<String>), Failure> {
     Ok((text(cursor).ok_or_else(shape)?, keys))
 }
 
-async fn time(link: &Link) -> Result<Timestamp, Failure> {
+/// The server's clock.
+pub(super) async fn time(link: &Link) -> Result<Timestamp, Failure> {
     let value = ask(link, &redis::cmd("TIME"), link.deadline()).await?;
     let parts: Result<(u64, u64), _> = redis::from_redis_value(value);
     let (seconds, micros) =

@@ -1,0 +1,175 @@
+//! Looking at a server as a worried operator would: reachable, how fast, and does it keep what it
+//! has acknowledged?
+
+mod about;
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use redis::{ProtocolVersion, Value};
+use tenure_core::{Error, Finding, Severity, Timestamp};
+
+use super::connection::Link;
+use super::errors::Failure;
+use super::listing::{ask, time};
+use about::{About, Facts};
+
+/// How many round trips are timed.
+const PINGS: usize = 50;
+
+/// A round trip that makes a lock feel slow.
+const SLOW: Duration = Duration::from_millis(20);
+
+/// Clocks that differ by more than this are set by different people.
+const APART: Duration = Duration::from_secs(5);
+
+/// Asks the server about itself.
+///
+/// # Errors
+/// If it cannot be asked at all.
+pub(super) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Error> {
+    let failed = |failure: Failure| failure.error();
+    let mut findings = vec![
+        round_trip(link).await.map_err(failed)?,
+        protocol(link).await.map_err(failed)?,
+        clocks(link).await.map_err(failed)?,
+    ];
+    let about = About {
+        server: facts(link, &["INFO", "server"]).await,
+        replication: facts(link, &["INFO", "replication"]).await,
+        safeguard: facts(link, &["CONFIG", "GET", "min-replicas-to-write"]).await,
+        eviction: facts(link, &["CONFIG", "GET", "maxmemory-policy"]).await,
+        limit: facts(link, &["CONFIG", "GET", "maxmemory"]).await,
+        appending: facts(link, &["CONFIG", "GET", "append*"]).await,
+        saving: facts(link, &["CONFIG", "GET", "save"]).await,
+    };
+    findings.extend(about.findings());
+    Ok(findings)
+}
+
+async fn round_trip(link: &Link) -> Result<Finding, Failure> {
+    let mut times = Vec::with_capacity(PINGS);
+    for _ in 0..PINGS {
+        let started = link.clock.now();
+        ask(link, &redis::cmd("PING"), link.deadline()).await?;
+        times.push(link.clock.now().since(started));
+        // A server that is far away need not be asked for ever.
+        if times.len() >= 5 && times.iter().sum::<Duration>() > Duration::from_secs(1) {
+            break;
+        }
+    }
+    times.sort_unstable();
+    let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
+    let said = format!(
+        "{} answers in {median:.1?} (median of {}, slowest {slowest:.1?})",
+        link.options.address,
+        times.len()
+    );
+    Ok(if median > SLOW {
+        warning(
+            "round trip",
+            format!("{said}, which every lock has to wait for"),
+        )
+    } else {
+        fine("round trip", said)
+    })
+}
+
+/// How far the server's clock is from ours. Only the server's counts for leases.
+async fn clocks(link: &Link) -> Result<Finding, Failure> {
+    let (before, started) = (wall_clock(), link.clock.now());
+    let theirs = time(link).await?;
+    let ours = before.plus(link.clock.now().since(started) / 2);
+    let (apart, ahead) = match theirs >= ours {
+        true => (theirs.since(ours), "ahead of"),
+        false => (ours.since(theirs), "behind"),
+    };
+    Ok(if apart > APART {
+        warning(
+            "clocks",
+            format!(
+                "the server's clock is {apart:.1?} {ahead} this machine's: one of the two is wrong. Leases \
+                 count by the server's alone, but if that one is set forward, they end early. Run \
+                 NTP on both."
+            ),
+        )
+    } else {
+        fine(
+            "clocks",
+            format!("the server's is {apart:.1?} {ahead} this machine's"),
+        )
+    })
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "to be compared with the server's clock and shown, never to decide anything"
+)]
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let micros = since.unwrap_or_default().as_micros();
+    Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
+async fn protocol(link: &Link) -> Result<Finding, Failure> {
+    let live = link.live(link.deadline()).await?;
+    let encrypted = if link.options.address.is_tls() {
+        ", encrypted"
+    } else {
+        ""
+    };
+    Ok(if live.protocol == ProtocolVersion::RESP3 {
+        fine("protocol", format!("RESP3, one connection{encrypted}"))
+    } else {
+        fine(
+            "protocol",
+            format!("RESP2, a second connection for wake-ups{encrypted}"),
+        )
+    })
+}
+
+/// What the server says about itself, as keys and values.
+async fn facts(link: &Link, command: &[&str]) -> Facts {
+    let mut asked = redis::cmd(command[0]);
+    asked.arg(&command[1..]);
+    let value = ask(link, &asked, link.deadline()).await?;
+    Ok(match value {
+        Value::BulkString(bytes) => lines(&String::from_utf8_lossy(&bytes)),
+        Value::VerbatimString { text, .. } => lines(&text),
+        value => redis::from_redis_value(value).unwrap_or_default(),
+    })
+}
+
+fn lines(text: &str) -> HashMap<String, String> {
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn hidden(subject: &str, command: &str, failure: &Failure) -> Finding {
+    let why = failure.error();
+    warning(
+        subject,
+        format!(
+            "unknown, because the server does not answer {command}: {}",
+            why.message()
+        ),
+    )
+}
+
+fn fine(subject: &str, detail: impl Into<String>) -> Finding {
+    finding(Severity::Fine, subject, detail)
+}
+
+fn warning(subject: &str, detail: impl Into<String>) -> Finding {
+    finding(Severity::Warning, subject, detail)
+}
+
+fn finding(severity: Severity, subject: &str, detail: impl Into<String>) -> Finding {
+    Finding {
+        severity,
+        subject: subject.to_owned(),
+        detail: detail.into(),
+    }
+}
