@@ -108,6 +108,11 @@ pub(crate) struct Held {
 pub(crate) const NOT_HELD: Outcome = Outcome::NotHeld { forced: None };
 
 impl Peer<'_> {
+    /// Whether the store has what is asked for at all.
+    pub(crate) fn offers(&self, bid: &Acquire) -> bool {
+        !matches!(bid.mode, Mode::Permits(_)) || self.store.guarantees().permits
+    }
+
     pub(crate) async fn apply(&self, batch: &[Request]) -> Vec<Reply> {
         let results = self.store.apply(batch).await;
         assert_eq!(results.len(), batch.len(), "one result for each request");

@@ -14,8 +14,23 @@ pub struct Guarantees {
     pub clock: &'static str,
     /// How a waiter learns of its grant.
     pub wake_up: &'static str,
+    /// In which order waiters are served.
+    pub order: Order,
+    /// Whether a name can be a semaphore.
+    pub permits: bool,
     /// One entry for each [`PromiseId`], in order.
     pub promises: [Promise; 6],
+}
+
+/// In which order waiters are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// First come, first served; the store keeps a queue.
+    Arrival,
+    /// Whoever is fastest when it becomes free. The store keeps no queue: it answers a waiter
+    /// [`Busy`](crate::Outcome::Busy), tells it by [`MaybeFree`](crate::Push::MaybeFree) when to ask
+    /// again, and each time the waiter asks as another owner.
+    Race,
 }
 
 /// One promise, and on what it depends.

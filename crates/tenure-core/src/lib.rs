@@ -39,7 +39,7 @@ mod validity;
 pub use decide::{Decision, Everyone, Handover, Liveness, decide, decide_in};
 pub use error::{Error, ErrorKind, Retry};
 pub use fence::Fence;
-pub use guarantees::{Guarantees, Holds, Promise, PromiseId};
+pub use guarantees::{Guarantees, Holds, Order, Promise, PromiseId};
 pub use life::{Greeting, Hello, Life, Phase, Record, Recovery, Seen, hello};
 pub use mode::{Kind, Mode, Permits};
 pub use name::LockName;
@@ -49,7 +49,8 @@ pub use outcome::{
 pub use owner::{Lease, OwnerId};
 pub use party::Party;
 pub use request::{
-    Acquire, Action, Cancel, Convert, ForceRelease, Release, Renew, Request, Terms, Waiting,
+    Acquire, Action, Ballot, Cancel, Convert, ForceRelease, Release, Renew, Request, Terms, Vote,
+    Waiting,
 };
 pub use state::{ForcedRelease, Holder, Inbox, LockState, Waiter};
 pub use store::{BoxFuture, Finding, Listener, Listing, Push, PushedGrant, Severity, Store};

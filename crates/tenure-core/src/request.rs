@@ -28,6 +28,8 @@ pub enum Action {
     Cancel(Cancel),
     /// End somebody else's hold.
     ForceRelease(ForceRelease),
+    /// Ask for this store's voice in a quorum.
+    Vote(Vote),
     /// Look, and change nothing.
     Inspect,
 }
@@ -135,6 +137,56 @@ pub struct ForceRelease {
     pub reason: String,
 }
 
+/// Ask one of several stores for its voice: whoever has those of a majority holds the lock.
+///
+/// A vote never queues and is never handed over: two stores could hand it to different waiters. It
+/// counts for as long as the hold that it stands for lasts at the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vote {
+    /// Who asks; new for every round, so that undoing one round cannot undo a later one.
+    pub owner: OwnerId,
+    /// In which way: exclusive or shared, see [`Ballot`].
+    pub mode: Mode,
+    /// How long the vote lasts unless renewed.
+    pub ttl: Ttl,
+    /// For people.
+    pub party: Party,
+    /// By the store's clock: later than this, the request takes nothing.
+    pub not_after: Option<Timestamp>,
+    /// What for.
+    pub ballot: Ballot,
+}
+
+/// What a [`Vote`] is asked for. Answered with [`Granted`](crate::Outcome::Granted) if the owner has
+/// the vote now.
+///
+/// All stores are asked for the same fence, so that usually all of them agree at once; where they do
+/// not, the highest is written back to the others before anybody is told.
+///
+/// There should be no votes for permits: majorities do not bound a sum. With three stores a, b, c and
+/// a capacity of two, three clients that have {a, b}, {b, c} and {c, a} each have a majority, and no
+/// store has given more than two permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ballot {
+    /// A new hold. Its fence is `max(last + 1, proposal)`; a repetition answers the same grant.
+    New {
+        /// The fence that is proposed to all stores: their time in microseconds.
+        proposal: Fence,
+    },
+    /// The owner has this store's vote, but others gave it a higher fence: take that, or the next one
+    /// that is free. Never prolongs.
+    Raise {
+        /// The highest fence that was given.
+        to: Fence,
+    },
+    /// The owner holds the lock by majority, with exactly this fence, and this store has lost its
+    /// vote or never gave it: give it now, unless somebody is in the way or has been since.
+    Held {
+        /// The fence of the hold.
+        fence: Fence,
+    },
+}
+
 impl Action {
     /// The word for this action in messages and metrics.
     #[must_use]
@@ -146,6 +198,7 @@ impl Action {
             Self::Release(_) => "release",
             Self::Cancel(_) => "cancel",
             Self::ForceRelease(_) => "force-release",
+            Self::Vote(_) => "vote",
             Self::Inspect => "inspect",
         }
     }

@@ -63,6 +63,9 @@ pub trait Listener: Send + Sync {
 pub enum Push {
     /// A waiter was let in.
     Granted(PushedGrant),
+    /// This lock may be free now: whoever waits for it should ask again. Only from a store without a
+    /// queue ([`Order::Race`](crate::Order::Race)).
+    MaybeFree(LockName),
     /// Pushes may have been missed (the connection was lost): every waiter should ask again.
     Missed,
 }

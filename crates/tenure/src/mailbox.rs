@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenure_core::{Listener, Moment, OwnerId, Push, PushedGrant};
+use tenure_core::{Listener, LockName, Moment, OwnerId, Push, PushedGrant};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -15,8 +15,10 @@ pub(crate) struct Mailbox {
 }
 
 /// Where one attempt finds what was pushed to it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slot {
+    /// What it waits for.
+    name: LockName,
     letter: Mutex<Option<Letter>>,
     arrived: Notify,
 }
@@ -38,14 +40,24 @@ impl Mailbox {
         }
     }
 
-    pub(crate) fn open(&self, owner: OwnerId) -> Arc<Slot> {
-        let slot = Arc::new(Slot::default());
+    pub(crate) fn open(&self, owner: OwnerId, name: LockName) -> Arc<Slot> {
+        let slot = Arc::new(Slot {
+            name,
+            letter: Mutex::default(),
+            arrived: Notify::default(),
+        });
         self.slots().insert(owner, slot.clone());
         slot
     }
 
     pub(crate) fn close(&self, owner: OwnerId) {
         self.slots().remove(&owner);
+    }
+
+    fn ask_again(&self, wanted: impl Fn(&Slot) -> bool) {
+        let slots: Vec<_> = self.slots().values().cloned().collect();
+        let told = slots.iter().filter(|slot| wanted(slot));
+        told.for_each(|slot| slot.put(Letter::AskAgain));
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<OwnerId, Arc<Slot>>> {
@@ -62,10 +74,8 @@ impl Listener for Mailbox {
                 let Some(slot) = slot else { return };
                 slot.put(Letter::Grant(grant, self.clock.now()));
             }
-            Push::Missed => {
-                let slots: Vec<_> = self.slots().values().cloned().collect();
-                slots.iter().for_each(|slot| slot.put(Letter::AskAgain));
-            }
+            Push::MaybeFree(name) => self.ask_again(|slot| slot.name == name),
+            Push::Missed => self.ask_again(|_| true),
         }
     }
 }

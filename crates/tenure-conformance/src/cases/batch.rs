@@ -8,7 +8,7 @@ use crate::peer::{NOT_HELD, World, bid, permits, shared, ttl};
 pub(crate) const CASES: &[Case] = stories!(batch:
     an_empty_batch_is_fine,
     a_batch_is_decided_in_order,
-    one_refusal_does_not_touch_the_others,
+    one_refusal_does_not_touch_the_others [Permits],
     many_names_are_taken_and_renewed_at_once,
     many_readers_of_one_name_come_in_one_batch,
 );

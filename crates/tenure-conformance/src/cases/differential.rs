@@ -6,7 +6,7 @@ use crate::peer::World;
 use crate::random::fresh;
 
 pub(crate) const CASES: &[Case] = stories!(differential:
-    it_answers_as_decide_does,
+    it_answers_as_decide_does [OneStep],
 );
 
 /// Few enough to run every time, on a real server. `TENURE_TRACES=5000` runs more, and

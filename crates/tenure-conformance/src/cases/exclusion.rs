@@ -12,7 +12,7 @@ pub(crate) const CASES: &[Case] = stories!(exclusion:
     two_owners_of_one_process_exclude_each_other,
     a_released_lock_is_free_for_another_process,
     other_names_are_not_affected,
-    of_many_who_ask_at_once_one_gets_it,
+    of_many_who_ask_at_once_one_gets_it [OneStep],
     a_refused_request_leaves_no_trace,
 );
 

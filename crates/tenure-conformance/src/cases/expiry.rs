@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = stories!(expiry:
     what_has_expired_is_neither_released_nor_converted,
     an_expired_hold_is_not_shown,
     each_reader_ends_on_its_own,
-    permits_come_back_when_their_hold_ends,
+    permits_come_back_when_their_hold_ends [Permits],
     the_same_owner_may_come_back_after_expiry,
 );
 

@@ -8,12 +8,12 @@ use crate::peer::{World, bid, lasting, permits, shared};
 pub(crate) const CASES: &[Case] = stories!(fencing:
     fences_grow_across_processes_and_releases,
     fences_grow_after_everything_has_expired,
-    fences_follow_the_clock_of_the_store,
+    fences_follow_the_clock_of_the_store [OneStep],
     readers_have_fences_of_their_own,
     grants_of_one_batch_have_different_fences,
     an_exclusive_grant_has_fences_to_hand_on,
     a_cancelled_grant_uses_its_fence_up,
-    a_fence_survives_a_change_of_kind,
+    a_fence_survives_a_change_of_kind [Permits],
 );
 
 async fn fences_grow_across_processes_and_releases(world: &World<'_>) {

@@ -6,10 +6,10 @@ use super::{Case, stories};
 use crate::peer::{Peer, World, bid, lasting, permits, shared};
 
 pub(crate) const CASES: &[Case] = stories!(listing:
-    it_shows_what_is_held_sorted_by_name,
-    it_shows_holders_and_waiters,
-    it_does_not_show_what_has_ended,
-    it_shows_a_name_that_is_only_waited_for,
+    it_shows_what_is_held_sorted_by_name [Permits],
+    it_shows_holders_and_waiters [Arrival, Permits],
+    it_does_not_show_what_has_ended [Permits],
+    it_shows_a_name_that_is_only_waited_for [Arrival],
     a_prefix_is_taken_literally,
     an_unknown_prefix_lists_nothing,
     it_finds_many_names,

@@ -16,7 +16,7 @@ mod retries;
 use std::fmt;
 use std::sync::LazyLock;
 
-use tenure_core::BoxFuture;
+use tenure_core::{BoxFuture, Guarantees, Order};
 
 use crate::peer::World;
 use crate::subject::Subject;
@@ -26,7 +26,19 @@ use crate::subject::Subject;
 pub struct Case {
     group: &'static str,
     name: &'static str,
+    needs: &'static [Need],
     pub(crate) story: Story,
+}
+
+/// What a story takes for granted that not every store promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Waiters are served in order of arrival.
+    Arrival,
+    /// A name can be a semaphore.
+    Permits,
+    /// A request is one step of one store with one clock, so that of many who ask somebody wins.
+    OneStep,
 }
 
 pub(crate) type Story = for<'a> fn(&'a World<'a>) -> BoxFuture<'a, ()>;
@@ -72,6 +84,16 @@ impl Case {
         matches!(self.group, "pressure" | "differential")
     }
 
+    /// Whether a store that promises this must do it.
+    #[must_use]
+    pub fn applies_to(&self, guarantees: &Guarantees) -> bool {
+        let queues = guarantees.order == Order::Arrival;
+        self.needs.iter().all(|need| match need {
+            Need::Arrival | Need::OneStep => queues,
+            Need::Permits => guarantees.permits,
+        })
+    }
+
     pub(crate) fn world<'a>(&self, subject: &'a dyn Subject) -> World<'a> {
         World::new(subject, self.group)
     }
@@ -83,12 +105,14 @@ impl fmt::Display for Case {
     }
 }
 
-/// The list of a group. A story that is left out of it is dead code, which the compiler reports.
+/// The list of a group, with what a story needs in brackets. A story that is left out of it is dead
+/// code, which the compiler reports.
 macro_rules! stories {
-    ($group:ident: $($name:ident),* $(,)?) => {
+    ($group:ident: $($name:ident $([$($need:ident),+])?),* $(,)?) => {
         &[$($crate::cases::Case {
             group: stringify!($group),
             name: stringify!($name),
+            needs: &[$($($crate::cases::Need::$need),+)?],
             story: |world| Box::pin($name(world)),
         }),*]
     };

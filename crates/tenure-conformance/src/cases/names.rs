@@ -6,10 +6,10 @@ use super::{Case, stories};
 use crate::peer::{World, bid, permits, shared};
 
 pub(crate) const CASES: &[Case] = stories!(names:
-    odd_names_are_names_like_any_other,
-    odd_names_are_listed_as_they_are,
-    the_longest_names_work_and_differ,
-    what_people_write_comes_back_as_it_was,
+    odd_names_are_names_like_any_other [Arrival, Permits],
+    odd_names_are_listed_as_they_are [Permits],
+    the_longest_names_work_and_differ [Arrival],
+    what_people_write_comes_back_as_it_was [Arrival, Permits],
 );
 
 const ODD: &[&str] = &[

@@ -10,12 +10,12 @@ use crate::peer::{Held, Peer, World, bid, permits, shared};
 use crate::run::all;
 
 pub(crate) const CASES: &[Case] = stories!(pressure:
-    under_pressure_only_one_is_inside_and_fences_grow,
-    a_crowd_of_readers_gets_in_together,
-    a_crowd_gets_permits_in_order_while_they_last,
-    a_crowd_that_cannot_be_reached_holds_nobody_up,
-    whoever_asks_gets_past_a_crowd_that_cannot_be_reached,
-    a_crowd_that_fell_silent_holds_nobody_up,
+    under_pressure_only_one_is_inside_and_fences_grow [Arrival],
+    a_crowd_of_readers_gets_in_together [Arrival],
+    a_crowd_gets_permits_in_order_while_they_last [Arrival, Permits],
+    a_crowd_that_cannot_be_reached_holds_nobody_up [Arrival],
+    whoever_asks_gets_past_a_crowd_that_cannot_be_reached [Arrival],
+    a_crowd_that_fell_silent_holds_nobody_up [Arrival],
 );
 
 /// More than one step of any store looks at.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tenure_core::{
-    Acquire, Action, Cancel, Convert, Fence, ForceRelease, Party, Release, Renew, Timestamp,
-    Waiting,
+    Acquire, Action, Ballot, Cancel, Convert, Fence, ForceRelease, Party, Release, Renew,
+    Timestamp, Vote, Waiting,
 };
 
 use super::replay::Replay;
-use super::trace::{Ask, Hold, Limit, PEERS, What};
+use super::trace::{Ask, Choice, Hold, Limit, PEERS, What};
 use crate::peer::{bid, ttl};
 
 impl Replay<'_> {
@@ -44,6 +44,19 @@ impl Replay<'_> {
             }),
             What::Cancel => Action::Cancel(Cancel { owner }),
             What::Inspect => Action::Inspect,
+            What::Vote {
+                mode,
+                ttl: length,
+                ballot,
+                limit,
+            } => Action::Vote(Vote {
+                owner,
+                mode,
+                ttl: ttl(length),
+                party: bid().party,
+                not_after: self.not_after(limit),
+                ballot: self.ballot(ask, ballot),
+            }),
         }
     }
 
@@ -70,14 +83,33 @@ impl Replay<'_> {
             ttl: ttl(length),
             waiting,
             anchor: (anchored && listens).then(|| peer.inbox.clone()),
-            not_after: match limit {
-                Limit::None => None,
-                Limit::Past => Some(Timestamp::from_micros(
-                    self.now.as_micros().saturating_sub(1),
-                )),
-                Limit::Future => Some(self.now.plus(Duration::from_secs(600))),
-            },
+            not_after: self.not_after(limit),
             ..bid()
+        }
+    }
+
+    fn not_after(&self, limit: Limit) -> Option<Timestamp> {
+        match limit {
+            Limit::None => None,
+            Limit::Past => Some(Timestamp::from_micros(
+                self.now.as_micros().saturating_sub(1),
+            )),
+            Limit::Future => Some(self.now.plus(Duration::from_secs(600))),
+        }
+    }
+
+    fn ballot(&self, ask: &Ask, choice: Choice) -> Ballot {
+        let fence = |hold, by| Fence::from_u64(self.fence(ask, hold).as_u64() + by);
+        match choice {
+            Choice::New { ahead } => Ballot::New {
+                proposal: Fence::from_u64(self.now.as_micros().saturating_add_signed(ahead)),
+            },
+            Choice::Raise { hold, by } => Ballot::Raise {
+                to: fence(hold, by),
+            },
+            Choice::Held { hold, by } => Ballot::Held {
+                fence: fence(hold, by),
+            },
         }
     }
 

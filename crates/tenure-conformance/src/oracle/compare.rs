@@ -35,6 +35,7 @@ impl Compare {
         let silences = state.queue.iter().map(|waiter| waiter.alive_until);
         let limit = match action {
             Action::Acquire(acquire) => acquire.not_after,
+            Action::Vote(vote) => vote.not_after,
             _ => None,
         };
         let mut ends = expiries.chain(silences).chain(limit);

@@ -48,6 +48,30 @@ pub(crate) enum What {
     Force(Hold),
     Cancel,
     Inspect,
+    Vote {
+        mode: Mode,
+        ttl: u64,
+        ballot: Choice,
+        limit: Limit,
+    },
+}
+
+/// What a vote is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    /// With a fence that is proposed so many microseconds from now.
+    New {
+        ahead: i64,
+    },
+    /// To so much more than a fence that the owner had.
+    Raise {
+        hold: Hold,
+        by: u64,
+    },
+    Held {
+        hold: Hold,
+        by: u64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -109,19 +133,13 @@ fn step(dice: &mut Dice, flavour: Flavour) -> Step {
 
 fn ask(dice: &mut Dice, peer: usize, flavour: Flavour) -> Ask {
     let owner = peer + PEERS * dice.pick(&[0, 1]);
-    let what = match dice.below(24) {
+    let what = match dice.below(28) {
         0..=10 => What::Acquire {
             mode: mode(dice, flavour.semaphore),
             ttl: ttl(dice, flavour),
             alive_for: (!dice.once_in(4)).then(|| alive_for(dice, flavour)),
             anchored: dice.once_in(3),
-            limit: dice.pick(&[
-                Limit::None,
-                Limit::None,
-                Limit::None,
-                Limit::Past,
-                Limit::Future,
-            ]),
+            limit: limit(dice),
         },
         11..=13 => What::Renew {
             hold: hold(dice),
@@ -132,6 +150,12 @@ fn ask(dice: &mut Dice, peer: usize, flavour: Flavour) -> Ask {
         16..=19 => What::Release(hold(dice)),
         20 => What::Force(hold(dice)),
         21..=22 => What::Cancel,
+        23..=26 => What::Vote {
+            mode: mode(dice, flavour.semaphore),
+            ttl: ttl(dice, flavour),
+            ballot: choice(dice),
+            limit: limit(dice),
+        },
         _ => What::Inspect,
     };
     let owner = match what {
@@ -170,6 +194,34 @@ fn mode(dice: &mut Dice, semaphore: bool) -> Mode {
         (true, _) => permits(3, 3),
         (false, 0..=2) => Mode::Exclusive,
         (false, _) => Mode::Shared,
+    }
+}
+
+fn limit(dice: &mut Dice) -> Limit {
+    dice.pick(&[
+        Limit::None,
+        Limit::None,
+        Limit::None,
+        Limit::Past,
+        Limit::Future,
+    ])
+}
+
+fn choice(dice: &mut Dice) -> Choice {
+    let two_days = 172_800_000_000;
+    let by = dice.pick(&[0, 0, 1, 1_000_000]);
+    match dice.below(6) {
+        0..=2 => Choice::New {
+            ahead: dice.pick(&[0, 0, -5_000_000, 1_000_000, two_days]),
+        },
+        3 => Choice::Raise {
+            hold: hold(dice),
+            by,
+        },
+        _ => Choice::Held {
+            hold: hold(dice),
+            by,
+        },
     }
 }
 

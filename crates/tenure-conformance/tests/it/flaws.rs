@@ -238,13 +238,13 @@ impl Flaw {
             }
             GivesOldFences => {
                 if let Outcome::Granted(grant) = outcome {
-                    let old = Fence::from_u64(grant.fence.as_u64() - 1);
+                    let old = Fence::from_u64(grant.fence.as_u64().saturating_sub(1));
                     let holders = state.holders.iter_mut();
                     for holder in holders.filter(|holder| holder.fence == grant.fence) {
                         holder.fence = old;
                     }
                     grant.fence = old;
-                    state.last_fence = Fence::from_u64(state.last_fence.as_u64() - 1);
+                    state.last_fence = Fence::from_u64(state.last_fence.as_u64().saturating_sub(1));
                 }
             }
             LetsTheImpatientOvertake => {

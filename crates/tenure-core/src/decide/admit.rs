@@ -103,8 +103,20 @@ impl Step<'_> {
         }
     }
 
-    /// Makes a holder, with the next fence. Those of its range are given to nobody else.
+    /// Makes a holder, with the next fence.
     pub(super) fn grant(&self, state: &mut LockState, admission: Admission) -> Grant {
+        let fence = state.last_fence.next(self.now);
+        self.grant_as(state, admission, fence)
+    }
+
+    /// Makes a holder with this fence, which nobody has had. Those of its range are given to nobody
+    /// else.
+    pub(super) fn grant_as(
+        &self,
+        state: &mut LockState,
+        admission: Admission,
+        fence: Fence,
+    ) -> Grant {
         let Admission {
             owner,
             mode,
@@ -112,9 +124,8 @@ impl Step<'_> {
             anchor,
             party,
         } = admission;
-        let fence: Fence = state.last_fence.next(self.now);
         let expiry = self.now.plus(lasts);
-        state.last_fence = fence.last_of_grant(mode);
+        state.last_fence = state.last_fence.max(fence.last_of_grant(mode));
         state.holders.push(Holder {
             owner,
             mode,

@@ -9,6 +9,7 @@ mod inspect;
 mod reinstate;
 mod release;
 mod renew;
+mod vote;
 
 use crate::{Action, Fence, Inbox, LockState, Outcome, OwnerId, Phase, Timestamp};
 
@@ -77,6 +78,7 @@ pub fn decide_in(
         Action::Release(request) => release::release(&mut state, request, &mut step),
         Action::Cancel(request) => cancel::cancel(&mut state, request, &mut step),
         Action::ForceRelease(request) => release::force_release(&mut state, request, &mut step),
+        Action::Vote(request) => vote::vote(&mut state, request, &mut step),
         Action::Inspect => unreachable!("answered above: it changes nothing"),
     };
     Decision {

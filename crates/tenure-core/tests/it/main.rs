@@ -17,3 +17,4 @@ mod renew;
 mod rules;
 mod support;
 mod trace;
+mod vote;

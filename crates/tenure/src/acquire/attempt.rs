@@ -38,11 +38,23 @@ impl Attempt {
             client: client.clone(),
             wanted: wanted.clone(),
             owner,
-            slot: client.mailbox.open(owner),
+            slot: client.mailbox.open(owner, wanted.name.clone()),
             anchor: None,
             leftovers: Leftovers::None,
             adrift: false,
         })
+    }
+
+    /// From now on asks as somebody else, and what was asked so far is cancelled. For a store without a
+    /// queue: what it takes back of one question, however late, must not be of the next one.
+    pub(super) fn start_over(&mut self) -> Result<(), Error> {
+        let fresh = random::owner_id()?;
+        self.give_up();
+        self.owner = fresh;
+        self.slot = self.client.mailbox.open(fresh, self.wanted.name.clone());
+        self.leftovers = Leftovers::None;
+        self.adrift = false;
+        Ok(())
     }
 
     /// A request is about to be sent.
@@ -93,10 +105,9 @@ impl Attempt {
         self.leftovers = Leftovers::None;
         Ok(Some(hold))
     }
-}
 
-impl Drop for Attempt {
-    fn drop(&mut self) {
+    /// Cancels whatever the store may have done for it.
+    fn give_up(&mut self) {
         self.client.mailbox.close(self.owner);
         if self.leftovers == Leftovers::Possible {
             let Wanted { name, ttl, .. } = &self.wanted;
@@ -108,5 +119,11 @@ impl Drop for Attempt {
             let errand = Errand::cancel(name.clone(), self.owner, *ttl, times);
             self.client.keeper.run(errand);
         }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tenure_core::{
     Action, BoxFuture, Decision, Error, Finding, Guarantees, Handover, Holds, Inbox, Listener,
-    Listing, Liveness, LockName, LockState, Outcome, Promise, PromiseId, Push, PushedGrant, Reply,
-    Request, Severity, Store, Timestamp, decide,
+    Listing, Liveness, LockName, LockState, Order, Outcome, Promise, PromiseId, Push, PushedGrant,
+    Reply, Request, Severity, Store, Timestamp, decide,
 };
 
 use crate::clock::Clock;
@@ -223,6 +223,8 @@ pub const GUARANTEES: Guarantees = Guarantees {
     scope: "clients in this process that share the store",
     clock: "the client's own clock",
     wake_up: "direct call",
+    order: Order::Arrival,
+    permits: true,
     promises: [
         Promise {
             id: PromiseId::S1,

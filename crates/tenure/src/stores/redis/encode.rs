@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use tenure_core::{Action, Inbox, Mode, OwnerId, Party, Request, Waiting};
+use tenure_core::{Action, Ballot, Inbox, Mode, OwnerId, Party, Request, Waiting};
 
 use super::scripts::ScriptName;
 
@@ -66,6 +66,7 @@ pub(super) fn script(action: &Action) -> ScriptName {
         Action::Release(_) => ScriptName::Release,
         Action::Cancel(_) => ScriptName::Cancel,
         Action::ForceRelease(_) => ScriptName::ForceRelease,
+        Action::Vote(_) => ScriptName::Vote,
         Action::Inspect => ScriptName::Inspect,
     }
 }
@@ -79,6 +80,7 @@ pub(super) fn owner(action: &Action) -> Option<OwnerId> {
         Action::Release(request) => Some(request.owner),
         Action::Cancel(request) => Some(request.owner),
         Action::ForceRelease(request) => Some(request.owner),
+        Action::Vote(request) => Some(request.owner),
         Action::Inspect => None,
     }
 }
@@ -115,6 +117,21 @@ pub(super) fn arguments(prefix: &str, request: &Request, cursor: &str, words: &m
             words.push(release.fence);
             words.push(PartyWords(&release.by));
             words.push(Word(&release.reason));
+        }
+        Action::Vote(vote) => {
+            let (ballot, fence) = match vote.ballot {
+                Ballot::New { proposal } => ("new", proposal),
+                Ballot::Raise { to } => ("raise", to),
+                Ballot::Held { fence } => ("held", fence),
+            };
+            let ttl = vote.ttl.as_millis();
+            words.push(format_args!("{ttl} {}", PartyWords(&vote.party)));
+            words.push(ttl + 1);
+            match vote.not_after {
+                Some(limit) => words.push(limit.as_micros()),
+                None => words.push(""),
+            }
+            words.push(format_args!("{} {ballot} {fence}", ModeWord(vote.mode)));
         }
         Action::Cancel(_) | Action::Inspect => {}
     }

@@ -1,6 +1,6 @@
 //! What one Redis server promises, in honest words.
 
-use tenure_core::{Guarantees, Holds, Promise, PromiseId};
+use tenure_core::{Guarantees, Holds, Order, Promise, PromiseId};
 
 /// What the Redis store promises.
 pub const GUARANTEES: Guarantees = Guarantees {
@@ -8,6 +8,8 @@ pub const GUARANTEES: Guarantees = Guarantees {
     scope: "all clients of one Redis server (and database and prefix), on any machine",
     clock: "the server's wall clock",
     wake_up: "a message on the same connection (RESP3), or on a second one (RESP2)",
+    order: Order::Arrival,
+    permits: true,
     promises: [
         Promise {
             id: PromiseId::S1,

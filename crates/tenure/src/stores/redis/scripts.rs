@@ -18,6 +18,7 @@ pub(super) enum ScriptName {
     ForceRelease,
     Admit,
     Inspect,
+    Vote,
 }
 
 struct Script {
@@ -32,7 +33,7 @@ macro_rules! parts {
     };
 }
 
-static SCRIPTS: LazyLock<[Script; 8]> = LazyLock::new(|| {
+static SCRIPTS: LazyLock<[Script; 9]> = LazyLock::new(|| {
     // In the order of `ScriptName`. What is quick comes before what it can do without.
     [
         parts!("prelude", "acquire_quick", "waiters", "rules", "acquire"),
@@ -43,6 +44,7 @@ static SCRIPTS: LazyLock<[Script; 8]> = LazyLock::new(|| {
         parts!("prelude", "waiters", "rules", "force_release"),
         parts!("prelude", "waiters", "rules", "admit"),
         parts!("prelude", "waiters", "rules", "inspect"),
+        parts!("prelude", "vote_quick", "waiters", "rules", "vote"),
     ]
     .map(|text| Script {
         text,

@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::{Cmd, Pipeline, Value};
-use tenure_core::{Action, Cancel, Error, ErrorKind, Fence, LockName, Moment, Reply, Request};
+use tenure_core::{
+    Action, Ballot, Cancel, Error, ErrorKind, Fence, LockName, Moment, Reply, Request,
+};
 
 use super::connection::{Link, Live};
 use super::decode::{self, Answer, Asked};
@@ -385,6 +387,11 @@ fn fence(action: &Action) -> Option<Fence> {
         Action::Convert(request) => Some(request.fence),
         Action::Release(request) => Some(request.fence),
         Action::ForceRelease(request) => Some(request.fence),
+        Action::Vote(request) => Some(match request.ballot {
+            Ballot::New { proposal } => proposal,
+            Ballot::Raise { to } => to,
+            Ballot::Held { fence } => fence,
+        }),
         Action::Acquire(_) | Action::Cancel(_) | Action::Inspect => None,
     }
 }

@@ -182,7 +182,7 @@ impl Clients {
             Action::Release(release) => (release.owner, None, None),
             Action::Cancel(cancel) => (cancel.owner, None, None),
             Action::ForceRelease(release) => (release.owner, None, None),
-            Action::Convert(_) | Action::Inspect => return,
+            Action::Convert(_) | Action::Vote(_) | Action::Inspect => return,
         };
         let asking = (request.name.clone(), owner);
         let mut inner = self.inner();

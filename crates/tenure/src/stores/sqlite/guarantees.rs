@@ -1,6 +1,6 @@
 //! What the SQLite store promises, and what breaks it.
 
-use tenure_core::{Guarantees, Holds, Promise, PromiseId};
+use tenure_core::{Guarantees, Holds, Order, Promise, PromiseId};
 
 /// What the SQLite store promises.
 pub const GUARANTEES: Guarantees = Guarantees {
@@ -8,6 +8,8 @@ pub const GUARANTEES: Guarantees = Guarantees {
     scope: "processes of one machine that use the same file",
     clock: "time since boot (CLOCK_BOOTTIME), which never jumps and counts sleep",
     wake_up: "Unix datagram with the grant, a poll of the file as a net",
+    order: Order::Arrival,
+    permits: true,
     promises: [
         Promise {
             id: PromiseId::S1,

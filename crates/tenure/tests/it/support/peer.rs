@@ -33,7 +33,7 @@ impl Mailbox {
         let pushes = self.0.lock().unwrap();
         let grants = pushes.iter().filter_map(|push| match push {
             Push::Granted(grant) => Some(grant.clone()),
-            Push::Missed => None,
+            Push::MaybeFree(_) | Push::Missed => None,
         });
         grants.collect()
     }

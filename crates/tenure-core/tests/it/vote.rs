@@ -1,0 +1,195 @@
+//! Vote, as a specification.
+
+use tenure_core::{Action, Ballot, Fence, Grant, Mode, Outcome, Party, Phase, Vote};
+
+use crate::support::{Lock, NOT_HELD, acquire, owner, owners, queue, seconds, ttl};
+
+fn fence(number: u64) -> Fence {
+    Fence::from_u64(number)
+}
+
+fn vote(number: u8, ballot: Ballot) -> Action {
+    Action::Vote(Vote {
+        owner: owner(number),
+        mode: Mode::Exclusive,
+        ttl: ttl(10),
+        party: Party::default(),
+        not_after: None,
+        ballot,
+    })
+}
+
+fn new(number: u8, proposal: u64) -> Action {
+    let proposal = fence(proposal);
+    vote(number, Ballot::New { proposal })
+}
+
+fn raise(number: u8, to: u64) -> Action {
+    vote(number, Ballot::Raise { to: fence(to) })
+}
+
+fn held(number: u8, number_of_fence: u64) -> Action {
+    let fence = fence(number_of_fence);
+    vote(number, Ballot::Held { fence })
+}
+
+/// A lock at which the fences up to 50 have been given.
+fn used() -> Lock {
+    let mut lock = Lock::new();
+    let first = 51 - u64::from(Fence::RANGE);
+    assert_eq!(given(&mut lock, &new(9, first)).fence, fence(first));
+    lock.cancel(9);
+    lock
+}
+
+fn given(lock: &mut Lock, action: &Action) -> Grant {
+    match lock.apply(action) {
+        Outcome::Granted(grant) => grant,
+        other => panic!("expected a vote, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_new_vote_has_the_fence_that_was_proposed_or_the_next_free_one() {
+    let mut lock = used();
+    assert_eq!(given(&mut lock, &new(1, 70)).fence, fence(70));
+    lock.cancel(1);
+    let after = 70 + u64::from(Fence::RANGE);
+    assert_eq!(given(&mut lock, &new(2, 70)).fence, fence(after));
+    lock.cancel(2);
+    let after = after + u64::from(Fence::RANGE);
+    assert_eq!(given(&mut lock, &new(3, 5)).fence, fence(after));
+}
+
+#[test]
+fn a_repeated_vote_is_the_same_vote() {
+    let mut lock = used();
+    let first = given(&mut lock, &new(1, 70));
+    lock.pass(seconds(3));
+    assert_eq!(given(&mut lock, &new(1, 99)), first);
+}
+
+#[test]
+fn a_vote_is_given_to_one_and_never_queues() {
+    let mut lock = used();
+    given(&mut lock, &new(1, 70));
+    assert!(matches!(lock.apply(&new(2, 80)), Outcome::Busy(_)));
+    assert!(lock.waiters().is_empty());
+    lock.cancel(1);
+    assert_eq!(lock.holders(), []);
+}
+
+#[test]
+fn a_vote_does_not_overtake_a_queue() {
+    let mut lock = used();
+    let grant = lock.granted(&acquire(1));
+    lock.queued(&queue(2), 0);
+    lock.release(1, grant.fence);
+    assert_eq!(lock.told(), owners(&[2]));
+    assert!(matches!(lock.apply(&new(3, 80)), Outcome::Busy(_)));
+}
+
+#[test]
+fn a_vote_is_raised_to_the_fence_that_others_gave_and_lasts_no_longer() {
+    let mut lock = used();
+    let first = given(&mut lock, &new(1, 70));
+    lock.pass(seconds(3));
+    let raised = given(&mut lock, &raise(1, 90));
+    assert_eq!((raised.fence, raised.expiry), (fence(90), first.expiry));
+    assert_eq!(
+        given(&mut lock, &raise(1, 80)).fence,
+        fence(90),
+        "never down"
+    );
+    let last = fence(90).last_of_grant(Mode::Exclusive);
+    assert_eq!(lock.state.last_fence, last);
+    assert_eq!(lock.release(1, fence(90)), Outcome::Released);
+    assert_eq!(lock.apply(&raise(1, 99)), NOT_HELD);
+}
+
+#[test]
+fn two_readers_are_never_raised_to_one_fence() {
+    let mut lock = used();
+    let reader = |number, ballot| match vote(number, ballot) {
+        Action::Vote(vote) => Action::Vote(Vote {
+            mode: Mode::Shared,
+            ..vote
+        }),
+        other => other,
+    };
+    for number in [1, 2] {
+        let proposal = fence(60);
+        given(&mut lock, &reader(number, Ballot::New { proposal }));
+    }
+    let to = fence(90);
+    let one = given(&mut lock, &reader(1, Ballot::Raise { to }));
+    let two = given(&mut lock, &reader(2, Ballot::Raise { to }));
+    assert_eq!((one.fence, two.fence), (fence(90), fence(91)));
+}
+
+#[test]
+fn a_holder_gets_the_vote_that_was_lost() {
+    let mut lock = used();
+    let grant = given(&mut lock, &held(1, 70));
+    assert_eq!(grant.fence, fence(70));
+    lock.pass(seconds(4));
+    let again = given(&mut lock, &held(1, 70));
+    assert_eq!(again.expiry, lock.now.plus(seconds(10)), "and it lasts");
+}
+
+#[test]
+fn a_holder_gets_no_vote_where_somebody_is_or_was_after_it() {
+    let mut lock = used();
+    let before = 50 - u64::from(Fence::RANGE);
+    assert_eq!(lock.apply(&held(1, before)), NOT_HELD);
+    given(&mut lock, &new(2, 60));
+    assert_eq!(lock.apply(&held(1, 70)), NOT_HELD);
+}
+
+#[test]
+fn what_was_ended_by_force_is_not_given_again() {
+    let mut lock = used();
+    let grant = given(&mut lock, &new(1, 70));
+    lock.force(1, grant.fence, "stuck");
+    let outcome = lock.apply(&held(1, 70));
+    assert!(matches!(outcome, Outcome::NotHeld { forced: Some(_) }));
+}
+
+#[test]
+fn while_recovering_nobody_gets_a_new_vote_and_an_inherited_one_does_not_count() {
+    let mut lock = used();
+    given(&mut lock, &new(1, 70));
+    let until = lock.now.plus(seconds(30));
+    lock.phase = Phase::Recovering { until };
+    for action in [new(1, 70), raise(1, 80), new(2, 90)] {
+        let Outcome::Busy(contention) = lock.apply(&action) else {
+            panic!("a vote while recovering");
+        };
+        assert_eq!(contention.recovering, Some(until));
+    }
+    given(&mut lock, &held(1, 70));
+    lock.cancel(1);
+    let outcome = lock.apply(&new(2, 90));
+    assert!(matches!(outcome, Outcome::Busy(_)), "{outcome:?}");
+}
+
+#[test]
+fn a_vote_that_arrives_late_takes_nothing() {
+    let mut lock = used();
+    let limit = lock.now;
+    lock.pass(seconds(1));
+    for ballot in [
+        Ballot::New {
+            proposal: fence(70),
+        },
+        Ballot::Held { fence: fence(70) },
+    ] {
+        let Action::Vote(late) = vote(1, ballot) else {
+            unreachable!("made above");
+        };
+        let not_after = Some(limit);
+        let late = Action::Vote(Vote { not_after, ..late });
+        assert_eq!(lock.apply(&late), Outcome::TooLate);
+    }
+    assert!(lock.holders().is_empty());
+}
