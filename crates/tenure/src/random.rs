@@ -22,6 +22,13 @@ pub(crate) fn jittered(duration: Duration) -> Duration {
     duration - duration / 4 * share / 255
 }
 
+/// Between nothing and `duration`, so that those who race for something do not all start at once.
+pub(crate) fn up_to(duration: Duration) -> Duration {
+    let share = RandomState::new().hash_one(()) % 1024;
+    let share = u32::try_from(share).unwrap_or(0);
+    duration * share / 1023
+}
+
 fn bytes() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|cause| {

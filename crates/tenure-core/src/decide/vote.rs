@@ -32,7 +32,8 @@ pub(super) fn vote(state: &mut LockState, request: &Vote, step: &mut Step<'_>) -
         }
         // Nobody has held it here since, so nobody can be surprised.
         Ballot::Held { fence }
-            if free && state.last_fence <= fence.last_of_grant(Mode::Exclusive)
+            if free
+                && state.last_fence <= fence.last_of_grant(Mode::Exclusive)
                 && may_have(state, request, fence) =>
         {
             Outcome::Granted(step.grant_as(state, admission(request), fence))

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tenure_core::{
-    Acquire, Action, Error, ErrorKind, Fence, LockName, Mode, Outcome, Party, PushedValidity,
-    Renew, Retry, Ttl, Validity, Waiting,
+    Acquire, Action, Error, ErrorKind, Fence, LockName, Mode, Order, Outcome, Party,
+    PushedValidity, Renew, Retry, Ttl, Validity, Waiting,
 };
 use tokio::sync::watch;
 
@@ -30,6 +30,11 @@ const FOREIGN_POLL: Duration = Duration::from_millis(300);
 /// The first and the longest pause between tries to reach a store that cannot be asked.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long at most to stay out of the way of others after a race that nobody won, and how often to
+/// try again without waiting.
+const RACE_PAUSE: Duration = Duration::from_millis(30);
+const RACES: usize = 10;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -91,10 +96,17 @@ pub(crate) async fn try_once(
     wanted: &Wanted,
 ) -> Result<Result<Held, Blocked>, Error> {
     let mut attempt = Attempt::new(client, wanted)?;
-    let mut again = 0;
+    let (mut again, mut races) = (0, 0);
     loop {
         match ask(&mut attempt, Waiting::No).await {
             Ok(Turnout::Held(hold)) => return Ok(Ok(Held { hold, run: None })),
+            // Nobody holds it, and nobody has won: somebody must.
+            Ok(Turnout::Blocked(blocked)) if is_race(client, &blocked) && races < RACES => {
+                races += 1;
+                client.link.clock().sleep(random::up_to(RACE_PAUSE)).await;
+                attempt.settled();
+                attempt.start_over()?;
+            }
             Ok(Turnout::Blocked(blocked)) => {
                 attempt.settled();
                 return Ok(Err(blocked));
@@ -172,8 +184,13 @@ async fn converse(
         inbox: client.inbox.clone(),
         alive_for: ALIVE_FOR,
     };
+    let races = client.link.store().guarantees().order == Order::Race;
     let mut pause = FIRST_PAUSE;
+    let mut asked = false;
     loop {
+        if std::mem::replace(&mut asked, true) && races {
+            attempt.start_over()?;
+        }
         let blocked = match ask(&mut attempt, waiting.clone()).await {
             Ok(Turnout::Held(hold)) => return Ok(held(turn, hold)),
             Ok(Turnout::Blocked(blocked)) => blocked,
@@ -187,7 +204,14 @@ async fn converse(
             Ok(Turnout::TooLate(error)) | Err(error) => return Err(error),
         };
         pause = FIRST_PAUSE;
-        let ask_again = ask_again_after(&blocked);
+        if blocked.ahead.is_none() {
+            attempt.settled(); // There is no queue, so nothing is left of the question.
+        }
+        let ask_again = if is_race(client, &blocked) {
+            random::up_to(RACE_PAUSE)
+        } else {
+            ask_again_after(&blocked)
+        };
         turn.tell(News::Blocked(blocked.clone()));
         report().send_modify(|report| report.store_answered(blocked));
         let clock = client.link.clock();
@@ -202,6 +226,13 @@ async fn converse(
     }
 }
 
+/// Whether nobody holds it, but several who race for it got in each other's way.
+fn is_race(client: &Client, blocked: &Blocked) -> bool {
+    blocked.contention.holder_count == 0
+        && blocked.contention.recovering.is_none()
+        && client.link.store().guarantees().order == Order::Race
+}
+
 /// When to ask again if nothing is pushed: as a sign of life, at the holder's expiry if we are next,
 /// and often if the holder is not one of ours; the less often, the more wait before us.
 fn ask_again_after(blocked: &Blocked) -> Duration {
@@ -210,7 +241,7 @@ fn ask_again_after(blocked: &Blocked) -> Duration {
         let place = blocked.ahead.unwrap_or(0).saturating_add(1);
         after = after.min(FOREIGN_POLL.saturating_mul(place));
     }
-    if blocked.ahead == Some(0)
+    if blocked.ahead.unwrap_or(0) == 0
         && let Some(expiry) = blocked.contention.next_expiry
     {
         // A little later, so that the store agrees that it has expired.

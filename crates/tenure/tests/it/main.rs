@@ -39,6 +39,10 @@ mod client_wakeup;
 mod client_world;
 mod conformance;
 mod edge_cases;
+#[cfg(feature = "test-util")]
+mod quorum;
+#[cfg(feature = "test-util")]
+mod quorum_world;
 #[cfg(feature = "redis")]
 mod redis_errors;
 #[cfg(feature = "redis")]

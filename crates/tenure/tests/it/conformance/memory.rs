@@ -21,7 +21,7 @@ struct Memory {
 
 impl Memory {
     fn new() -> Self {
-        let clock = Arc::new(HandClock(AtomicU64::new(1_000_000_000_000)));
+        let clock = Arc::new(HandClock::new());
         let store = Arc::new(MemoryStore::new(clock.clone()));
         Self { clock, store }
     }
@@ -34,8 +34,7 @@ impl Subject for Memory {
     }
 
     fn pass_time(&self, duration: Duration) -> BoxFuture<'_, ()> {
-        let nanos = u64::try_from(duration.as_nanos()).expect("cases pass seconds at most");
-        self.clock.0.fetch_add(nanos, Ordering::SeqCst);
+        self.clock.turn(duration);
         Box::pin(async {})
     }
 
@@ -54,7 +53,18 @@ impl Subject for Memory {
 
 /// Stands still until it is turned.
 #[derive(Debug)]
-struct HandClock(AtomicU64);
+pub(super) struct HandClock(AtomicU64);
+
+impl HandClock {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(1_000_000_000_000))
+    }
+
+    pub(super) fn turn(&self, duration: Duration) {
+        let nanos = u64::try_from(duration.as_nanos()).expect("cases pass seconds at most");
+        self.0.fetch_add(nanos, Ordering::SeqCst);
+    }
+}
 
 impl Clock for HandClock {
     fn now(&self) -> Moment {

@@ -2,6 +2,7 @@
 //! of its folder under `src/stores/`.
 
 mod memory;
+mod quorum;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "sqlite")]

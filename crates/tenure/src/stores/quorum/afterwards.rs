@@ -1,0 +1,144 @@
+//! [`Afterwards`]: what is left to do when the caller has its answer: hearing out the members that
+//! were slower than the majority, and giving back to those that lost it the vote of a renewed hold.
+
+use std::sync::Arc;
+
+use tenure_core::{Ballot, Error, Fence, LockName, Outcome, OwnerId, Reply, Request, Ttl};
+
+use super::Shared;
+use super::fan_out::FanOut;
+use super::holds::Held;
+use super::keep::Keep;
+use super::take::Take;
+
+/// What is left to do, question by question.
+pub(super) struct Afterwards {
+    shared: Arc<Shared>,
+    tasks: Vec<Task>,
+    repairs: Vec<(usize, Request)>,
+}
+
+/// What a late answer to one question means.
+enum Task {
+    Nothing,
+    /// A late vote stays, if it has the same fence or can be given it.
+    Won {
+        raise: Box<Request>,
+        owner: OwnerId,
+        fence: Fence,
+        held: Held,
+    },
+    /// A vote that may still be there is taken back.
+    Released {
+        name: LockName,
+        owner: OwnerId,
+        ttl: Ttl,
+    },
+}
+
+impl Afterwards {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            tasks: Vec::new(),
+            repairs: Vec::new(),
+        }
+    }
+
+    pub(super) fn nothing(&mut self) {
+        self.tasks.push(Task::Nothing);
+    }
+
+    pub(super) fn won(&mut self, take: &Take, fence: Fence, held: Held) {
+        self.tasks.push(Task::Won {
+            raise: Box::new(take.vote(Ballot::Raise { to: fence }, None)),
+            owner: take.acquire.owner,
+            fence,
+            held,
+        });
+    }
+
+    pub(super) fn renewed(&mut self, keep: &Keep) {
+        let (shared, now) = (&self.shared, self.shared.clock.now());
+        let repairs = keep.repairs(|member| shared.not_after(member, now, None));
+        let voting = |(member, _): &(usize, Request)| shared.members[*member].votes();
+        self.repairs.extend(repairs.into_iter().filter(voting));
+        self.nothing();
+    }
+
+    pub(super) fn released(&mut self, keep: &Keep, ttl: Ttl) {
+        self.tasks.push(Task::Released {
+            name: keep.request.name.clone(),
+            owner: keep.owner,
+            ttl,
+        });
+    }
+
+    /// Goes on in the background, if there is anything to do.
+    pub(super) fn start(self, first: FanOut, asked: Vec<Vec<usize>>) {
+        if first.is_done() && self.repairs.is_empty() {
+            return;
+        }
+        let runtime = self.shared.runtime.clone();
+        runtime.spawn(self.run(first, asked));
+    }
+
+    async fn run(mut self, mut first: FanOut, asked: Vec<Vec<usize>>) {
+        for (member, request) in std::mem::take(&mut self.repairs) {
+            let now = self.shared.clock.now();
+            let asking = self.shared.members[member].clone().ask(now, vec![request]);
+            // Without success it is asked for again at the next renewal.
+            self.shared.runtime.spawn(asking);
+        }
+        while let Some((member, answer)) = first.finally().await {
+            for (number, reply) in asked[member].iter().zip(answer.replies) {
+                if let Some(task) = self.tasks.get(*number) {
+                    self.late(task, member, reply).await;
+                }
+            }
+        }
+    }
+
+    async fn late(&self, task: &Task, member: usize, reply: Result<Reply, Error>) {
+        let shared = &self.shared;
+        let outcome = reply.map(|reply| reply.outcome);
+        match task {
+            Task::Won {
+                raise,
+                owner,
+                fence,
+                held,
+            } => {
+                let mut unwanted = false;
+                if let Ok(Outcome::Granted(grant)) = &outcome {
+                    unwanted = held.is_over() || grant.fence > *fence;
+                    if !unwanted && grant.fence < *fence {
+                        unwanted = !self.raised(member, raise, *fence).await;
+                    }
+                } else if outcome.is_err() {
+                    // Whether there is a vote is unknown; a renewal asks for it.
+                    unwanted = held.is_over();
+                }
+                if unwanted {
+                    let debt = shared.debt(&raise.name, *owner, held.ttl, shared.clock.now());
+                    shared.owe(member, debt);
+                }
+            }
+            Task::Released { name, owner, ttl } if outcome.is_err() => {
+                let debt = shared.debt(name, *owner, *ttl, shared.clock.now());
+                shared.owe(member, debt);
+            }
+            _ => {}
+        }
+    }
+
+    async fn raised(&self, member: usize, raise: &Request, fence: Fence) -> bool {
+        let now = self.shared.clock.now();
+        let member = self.shared.members[member].clone();
+        let mut replies = member.ask(now, vec![raise.clone()]).await.replies;
+        let reply = replies.pop().and_then(Result::ok);
+        reply.is_some_and(
+            |reply| matches!(reply.outcome, Outcome::Granted(grant) if grant.fence == fence),
+        )
+    }
+}

@@ -1,0 +1,149 @@
+//! [`Debts`]: the votes that a member has still to take back. Paid in the background, until the member
+//! has confirmed it or the votes have ended by themselves; also when whoever asked for them is gone.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tenure_core::{Action, Cancel, LockName, Moment, OwnerId, Request};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, oneshot};
+
+use super::member::Member;
+use crate::clock::Clock;
+use crate::random;
+
+/// Debts paid in one call.
+const BATCH: usize = 100;
+/// Pauses before a member that did not answer is asked again.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+
+/// What one member owes.
+#[derive(Debug, Default)]
+pub(super) struct Debts {
+    account: Mutex<Account>,
+    /// Told of new ones.
+    added: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    open: Vec<Debt>,
+    /// Whether somebody sees to them.
+    attended: bool,
+}
+
+/// A vote to be taken back.
+#[derive(Debug)]
+pub(super) struct Debt {
+    pub(super) name: LockName,
+    pub(super) owner: OwnerId,
+    /// When to ask for it.
+    pub(super) due: Moment,
+    /// When to ask once more: until then the request for the vote itself may still be under way.
+    pub(super) again: Option<Moment>,
+    /// After this the vote has ended by itself.
+    pub(super) until: Moment,
+    /// Dropped when the member has confirmed it.
+    pub(super) paid: Option<oneshot::Sender<()>>,
+}
+
+impl Member {
+    /// Sees to it that this vote is taken back.
+    pub(super) fn owes(self: &Arc<Self>, debt: Debt, clock: &Arc<dyn Clock>, runtime: &Handle) {
+        let mut account = self.debts.account();
+        account.open.push(debt);
+        let attended = std::mem::replace(&mut account.attended, true);
+        drop(account);
+        if attended {
+            self.debts.added.notify_one();
+        } else {
+            // On a runtime that has ended nothing can be sent any more; the votes end by themselves.
+            runtime.spawn(pay(self.clone(), clock.clone()));
+        }
+    }
+}
+
+/// Pays what the member owes until it owes nothing.
+async fn pay(member: Arc<Member>, clock: Arc<dyn Clock>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let batch = match member.debts.due(clock.now()) {
+            Due::Nothing => return,
+            Due::Now(batch) => batch,
+            Due::At(moment) => {
+                tokio::select! {
+                    () = clock.sleep(moment.since(clock.now())) => {}
+                    () = member.debts.added.notified() => {}
+                }
+                continue;
+            }
+        };
+        let requests = batch.iter().map(Debt::request).collect();
+        let answer = member.clone().ask(clock.now(), requests).await;
+        let later = clock.now().plus(random::jittered(pause));
+        let mut failed = false;
+        let mut open = Vec::new();
+        for (mut debt, reply) in batch.into_iter().zip(answer.replies) {
+            if reply.is_err() {
+                failed = true;
+                debt.due = later;
+            } else if let Some(again) = debt.again.take() {
+                debt.paid = None;
+                debt.due = again;
+            } else {
+                continue;
+            }
+            open.push(debt);
+        }
+        pause = if failed {
+            (pause * 2).min(LONGEST_PAUSE)
+        } else {
+            FIRST_PAUSE
+        };
+        member.debts.account().open.extend(open);
+    }
+}
+
+/// What there is to do.
+enum Due {
+    Nothing,
+    Now(Vec<Debt>),
+    At(Moment),
+}
+
+impl Debts {
+    /// How many votes have still to be taken back.
+    pub(super) fn count(&self) -> usize {
+        self.account().open.len()
+    }
+
+    /// Takes what is due; if nothing is left, nobody attends to it any more.
+    fn due(&self, now: Moment) -> Due {
+        let mut account = self.account();
+        account.open.retain(|debt| now < debt.until);
+        let due = account.open.extract_if(.., |debt| debt.due <= now);
+        let batch: Vec<_> = due.take(BATCH).collect();
+        if !batch.is_empty() {
+            return Due::Now(batch);
+        }
+        match account.open.iter().map(|debt| debt.due).min() {
+            Some(next) => Due::At(next),
+            None => {
+                account.attended = false;
+                Due::Nothing
+            }
+        }
+    }
+
+    fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Debt {
+    fn request(&self) -> Request {
+        let owner = self.owner;
+        Action::Cancel(Cancel { owner }).on(self.name.clone())
+    }
+}

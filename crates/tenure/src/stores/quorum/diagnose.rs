@@ -1,0 +1,131 @@
+//! Looking at a quorum as a worried operator would: each server, and whether together they are what
+//! they should be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tenure_core::{Error, Finding, Severity, Timestamp};
+
+use super::agreement::median;
+use super::member::Franchise;
+use super::{Rule, Shared};
+use crate::clock::bounded;
+
+/// How long one server may take to answer everything.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Clocks further apart than this are worth a word.
+const APART: Duration = Duration::from_secs(1);
+
+/// # Errors
+/// None: a server that cannot be asked is a finding.
+pub(super) async fn diagnose(shared: &Arc<Shared>) -> Result<Vec<Finding>, Error> {
+    for index in 0..shared.members.len() {
+        shared.meet(index);
+    }
+    let asked = shared
+        .members
+        .iter()
+        .map(|member| async { bounded(&*shared.clock, LIMIT, member.store.diagnose()).await });
+    let answers = join_all(asked).await;
+    let reachable = answers
+        .iter()
+        .filter(|answer| matches!(answer, Some(Ok(_))))
+        .count();
+    let mut findings = vec![together(shared, reachable)];
+    findings.extend(evenness(shared));
+    findings.extend(clocks(shared));
+    for (member, answer) in shared.members.iter().zip(answers) {
+        let label = &member.label;
+        if let Franchise::Duplicate(other) = member.franchise() {
+            let detail =
+                format!("{label} is the same server as {other}: it has no vote of its own");
+            findings.push(finding(Severity::Danger, "duplicate", detail));
+        }
+        let owed = member.debts.count();
+        if owed > 0 {
+            let detail =
+                format!("{label} has still to take back {owed} votes that came to nothing");
+            findings.push(finding(Severity::Warning, "roll-back", detail));
+        }
+        match answer {
+            Some(Ok(own)) => findings.extend(own.into_iter().map(|finding| Finding {
+                subject: format!("{label}: {}", finding.subject),
+                ..finding
+            })),
+            Some(Err(error)) => {
+                findings.push(finding(Severity::Warning, label, error.to_string()));
+            }
+            None => {
+                let detail = format!("no answer within {LIMIT:?}");
+                findings.push(finding(Severity::Warning, label, detail));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn together(shared: &Shared, reachable: usize) -> Finding {
+    let (count, needed) = (shared.members.len(), shared.electorate.to_take);
+    let said = format!("{reachable} of {count} servers answer, and it takes {needed}");
+    match reachable {
+        all if all == count => finding(Severity::Fine, "quorum", said),
+        enough if enough >= needed => finding(
+            Severity::Warning,
+            "quorum",
+            format!("{said}: {} more may fail", enough - needed),
+        ),
+        _ => finding(
+            Severity::Danger,
+            "quorum",
+            format!("{said}: no lock can be taken"),
+        ),
+    }
+}
+
+fn evenness(shared: &Shared) -> Option<Finding> {
+    let count = shared.members.len();
+    let even = shared.rule == Rule::Majority && count.is_multiple_of(2);
+    even.then(|| {
+        finding(
+            Severity::Warning,
+            "even number",
+            format!(
+                "{count} servers survive the loss of {} like {} would, with one more that can fail: \
+                 leave one out or add one",
+                count - shared.electorate.to_take,
+                count - 1,
+            ),
+        )
+    })
+}
+
+fn clocks(shared: &Shared) -> Option<Finding> {
+    let now = shared.clock.now();
+    let read = |member: &Arc<super::member::Member>| member.clock_at(now).map(Timestamp::as_micros);
+    let clocks: Vec<u64> = shared.members.iter().filter_map(read).collect();
+    let middle = median(clocks)?;
+    let off = shared.members.iter().filter_map(|member| {
+        let off = Duration::from_micros(read(member)?.abs_diff(middle));
+        (off > APART).then(|| format!("{} is {off:.1?} off", member.label))
+    });
+    let off: Vec<_> = off.collect();
+    Some(if off.is_empty() {
+        let detail = format!("the servers' clocks are within {APART:?} of each other");
+        finding(Severity::Fine, "clocks", detail)
+    } else {
+        let detail = format!(
+            "{}: leases do not depend on that, only on how fast a clock runs; but set it right",
+            off.join(", ")
+        );
+        finding(Severity::Warning, "clocks", detail)
+    })
+}
+
+fn finding(severity: Severity, subject: &str, detail: impl Into<String>) -> Finding {
+    Finding {
+        severity,
+        subject: subject.to_owned(),
+        detail: detail.into(),
+    }
+}

@@ -1,0 +1,209 @@
+//! [`Keep`]: one renewal, conversion or release on its way through the quorum. Answers go in, a verdict
+//! comes out; nothing here waits or sends.
+
+use tenure_core::{
+    Action, Ballot, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Reply, Request,
+    Terms, Timestamp, Ttl, Vote,
+};
+
+use super::agreement::latest;
+use super::electorate::{Electorate, Poll, Standing, Voice};
+use super::epoch::{Epoch, Reading};
+use super::holds::Held;
+use super::take::unreachable;
+
+/// A request about a hold, and what the members have said to it.
+#[derive(Debug)]
+pub(super) struct Keep {
+    pub(super) request: Request,
+    pub(super) owner: OwnerId,
+    pub(super) fence: Fence,
+    /// What is known of the hold, if this process took it.
+    pub(super) held: Option<Held>,
+    electorate: Electorate,
+    poll: Poll,
+    /// Until when each vote lasts that was prolonged.
+    ends: Vec<(usize, Moment)>,
+    forced: Option<(ForcedRelease, Reading)>,
+    conflict: Option<Kind>,
+    /// Some recover from a loss of data and do not know it; until when.
+    forgotten: Option<Moment>,
+    failure: Option<Error>,
+}
+
+impl Keep {
+    pub(super) fn new(
+        request: Request,
+        (owner, fence): (OwnerId, Fence),
+        held: Option<Held>,
+        electorate: Electorate,
+    ) -> Self {
+        Self {
+            request,
+            owner,
+            fence,
+            held,
+            electorate,
+            poll: Poll::new(electorate.members, electorate.to_keep),
+            ends: Vec::new(),
+            forced: None,
+            conflict: None,
+            forgotten: None,
+            failure: None,
+        }
+    }
+
+    pub(super) fn hear(&mut self, member: usize, sent: Moment, answer: Result<Reply, Error>) {
+        let voice = match answer {
+            Ok(Reply { now, outcome }) => {
+                let reading = Reading { sent, now };
+                self.outcome(member, reading, outcome)
+            }
+            Err(error) => {
+                self.failure = self.failure.take().or(Some(error));
+                Voice::Silent
+            }
+        };
+        self.poll.hear(member, voice);
+    }
+
+    fn outcome(&mut self, member: usize, reading: Reading, outcome: Outcome) -> Voice {
+        let expiry = match outcome {
+            Outcome::Renewed { expiry } | Outcome::Converted { expiry } => expiry,
+            Outcome::Granted(grant) if grant.fence == self.fence => grant.expiry,
+            Outcome::Released => return Voice::Yes,
+            Outcome::NotHeld { forced } => {
+                let forced = forced.map(|forced| (forced, reading));
+                self.forced = self.forced.take().or(forced);
+                return Voice::No;
+            }
+            Outcome::Conflict { in_force } => {
+                self.conflict = Some(in_force);
+                return Voice::No;
+            }
+            Outcome::Forgotten { until } => {
+                self.forgotten = Some(reading.here(until));
+                return Voice::Silent;
+            }
+            Outcome::Granted(_) | Outcome::Busy(_) | Outcome::TooLate => return Voice::No,
+            _ => return Voice::Silent,
+        };
+        self.ends.push((member, reading.here(expiry)));
+        Voice::Yes
+    }
+
+    pub(super) fn close(&mut self) {
+        self.poll.close();
+    }
+
+    pub(super) fn skip(&mut self, member: usize) {
+        self.poll.hear(member, Voice::Silent);
+    }
+
+    pub(super) fn is_decided(&self) -> bool {
+        match self.poll.standing() {
+            Standing::Open => false,
+            // Those who have not answered may have votes to be got back.
+            Standing::Refused | Standing::OutOfReach => !self.may_mend() || self.poll.open() == 0,
+            Standing::Reached => true,
+        }
+    }
+
+    /// Votes that are missing and could be got back, with the request for each.
+    ///
+    /// Only of a renewal by its holder, of a hold that was not ended by force.
+    pub(super) fn repairs(
+        &self,
+        not_after: impl Fn(usize) -> Option<Timestamp>,
+    ) -> Vec<(usize, Request)> {
+        let Some((ttl, terms)) = self.terms() else {
+            return Vec::new();
+        };
+        let vote = |member| Vote {
+            owner: self.owner,
+            mode: terms.mode,
+            ttl,
+            party: terms.party.clone(),
+            not_after: not_after(member),
+            ballot: Ballot::Held { fence: self.fence },
+        };
+        let missing = self.poll.members(Voice::No);
+        missing
+            .map(|member| {
+                let request = Action::Vote(vote(member)).on(self.request.name.clone());
+                (member, request)
+            })
+            .collect()
+    }
+
+    /// Whether the votes that are missing decide.
+    pub(super) fn needs_repair(&self) -> bool {
+        self.poll.standing() != Standing::Reached && self.poll.count(Voice::No) > 0
+    }
+
+    fn may_mend(&self) -> bool {
+        self.terms().is_some()
+    }
+
+    /// How the votes of a hold are asked for that is renewed by its holder.
+    fn terms(&self) -> Option<(Ttl, &Terms)> {
+        let Action::Renew(renew) = &self.request.action else {
+            return None;
+        };
+        let wanted = self.held.as_ref().is_none_or(|held| !held.is_over());
+        let terms = renew.terms.as_ref();
+        let terms = terms.filter(|_| wanted && !renew.detach && self.forced.is_none());
+        terms.map(|terms| (renew.ttl, terms))
+    }
+
+    pub(super) fn is_reached(&self) -> bool {
+        self.poll.standing() == Standing::Reached
+    }
+
+    /// Members that did not say what came of it.
+    pub(super) fn silent(&self) -> impl Iterator<Item = usize> + '_ {
+        self.poll.members(Voice::Silent)
+    }
+
+    /// Until when enough votes last.
+    pub(super) fn until(&self) -> Option<Moment> {
+        let mut ends: Vec<_> = self.ends.iter().map(|(_, end)| *end).collect();
+        latest(&mut ends, self.electorate.to_keep)
+    }
+
+    pub(super) fn result(&mut self, sent: Moment, epoch: Epoch) -> Result<Reply, Error> {
+        let expiry = self.until().map(|until| epoch.timestamp(until));
+        let outcome = match (self.poll.standing(), &self.request.action, expiry) {
+            (Standing::Reached, Action::Renew(_), Some(expiry)) => Outcome::Renewed { expiry },
+            (Standing::Reached, Action::Convert(_), Some(expiry)) => Outcome::Converted { expiry },
+            (Standing::Reached, ..) => Outcome::Released,
+            (Standing::Refused, ..) => match self.conflict {
+                Some(in_force) => Outcome::Conflict { in_force },
+                None => Outcome::NotHeld {
+                    forced: self.forced.take().map(|(forced, reading)| ForcedRelease {
+                        at: epoch.timestamp(reading.here(forced.at)),
+                        ..forced
+                    }),
+                },
+            },
+            (Standing::Open | Standing::OutOfReach, ..) => {
+                if let Some(until) = self.forgotten.map(|until| epoch.timestamp(until)) {
+                    let (now, outcome) = (epoch.timestamp(sent), Outcome::Forgotten { until });
+                    return Ok(Reply { now, outcome });
+                }
+                let answered = self.poll.count(Voice::Yes) + self.poll.count(Voice::No);
+                return Err(unreachable(
+                    self.request.action.word(),
+                    answered,
+                    self.electorate.to_keep,
+                    self.electorate.members,
+                    self.failure.take(),
+                ));
+            }
+        };
+        Ok(Reply {
+            now: epoch.timestamp(sent),
+            outcome,
+        })
+    }
+}

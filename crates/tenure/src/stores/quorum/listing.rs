@@ -1,0 +1,67 @@
+//! Listing: every name that a member knows of and that somebody holds by enough votes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tenure_core::{Error, Fence, Listing, LockName, Snapshot};
+
+use super::Shared;
+use super::epoch::Reading;
+use super::look::RollCall;
+use super::rivals::Rivals;
+use crate::clock::bounded;
+
+/// How many times as long as usual a member may take to list everything.
+const LONGER: u32 = 40;
+
+pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, Error> {
+    let electorate = shared.electorate;
+    let sent = shared.clock.now();
+    let limit = shared.node_timeout * LONGER;
+    let asked = shared.members.iter().map(|member| {
+        let listing = member.store.list(prefix);
+        async move { bounded(&*shared.clock, limit, listing).await }
+    });
+    let mut answers = RollCall::new(electorate);
+    let mut found: BTreeMap<LockName, (Rivals, Fence)> = BTreeMap::new();
+    for (member, listing) in join_all(asked).await.into_iter().enumerate() {
+        if shared.is_duplicate(member) {
+            answers.skip(member);
+            continue;
+        }
+        let heard = listing.transpose().map(|listing| {
+            let Some(Listing { now, locks }) = listing else {
+                return false;
+            };
+            for (name, snapshot) in locks {
+                let (rivals, fence) = found
+                    .entry(name)
+                    .or_insert_with(|| (Rivals::new(electorate), Fence::NONE));
+                rivals.see(Reading { sent, now }, &snapshot.holders);
+                *fence = (*fence).max(snapshot.last_fence);
+            }
+            true
+        });
+        match heard {
+            Ok(true) => answers.hear(member, Ok(())),
+            Ok(false) => answers.skip(member),
+            Err(error) => answers.hear(member, Err(error)),
+        }
+    }
+    answers.enough("list")?;
+    let locks = found
+        .into_iter()
+        .filter_map(|(name, (rivals, last_fence))| {
+            let snapshot = rivals.snapshot(shared.epoch, answers.silent());
+            let snapshot = Snapshot {
+                last_fence,
+                ..snapshot
+            };
+            (!snapshot.holders.is_empty()).then_some((name, snapshot))
+        });
+    Ok(Listing {
+        now: shared.epoch.timestamp(sent),
+        locks: locks.collect(),
+    })
+}

@@ -1,0 +1,146 @@
+//! [`Look`] and [`Undo`]: requests to which every member's answer matters.
+
+use tenure_core::{Error, Moment, Outcome, Removed, Reply, Request, Snapshot};
+
+use super::electorate::{Electorate, Poll, Voice};
+use super::epoch::{Epoch, Reading};
+use super::rivals::Rivals;
+use super::take::unreachable;
+use tenure_core::Fence;
+
+/// Who answered, and what went wrong.
+#[derive(Debug)]
+pub(super) struct RollCall {
+    electorate: Electorate,
+    poll: Poll,
+    failure: Option<Error>,
+}
+
+impl RollCall {
+    pub(super) fn new(electorate: Electorate) -> Self {
+        Self {
+            electorate,
+            poll: Poll::new(electorate.members, electorate.to_keep),
+            failure: None,
+        }
+    }
+
+    pub(super) fn hear(&mut self, member: usize, answer: Result<(), Error>) {
+        let voice = match answer {
+            Ok(()) => Voice::Yes,
+            Err(error) => {
+                self.failure = self.failure.take().or(Some(error));
+                Voice::Silent
+            }
+        };
+        self.poll.hear(member, voice);
+    }
+
+    pub(super) fn skip(&mut self, member: usize) {
+        self.poll.hear(member, Voice::Silent);
+    }
+
+    pub(super) fn close(&mut self) {
+        self.poll.close();
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.poll.open() == 0
+    }
+
+    pub(super) fn silent(&self) -> usize {
+        self.electorate.members - self.poll.count(Voice::Yes)
+    }
+
+    pub(super) fn silent_members(&self) -> impl Iterator<Item = usize> + '_ {
+        self.poll.members(Voice::Silent)
+    }
+
+    /// # Errors
+    /// If so few answered that what they say means nothing.
+    pub(super) fn enough(&mut self, what: &str) -> Result<(), Error> {
+        let (answered, needed) = (self.poll.count(Voice::Yes), self.electorate.to_keep);
+        if answered >= needed {
+            return Ok(());
+        }
+        let (members, failure) = (self.electorate.members, self.failure.take());
+        Err(unreachable(what, answered, needed, members, failure))
+    }
+}
+
+/// An inspection.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) request: Request,
+    pub(super) answers: RollCall,
+    rivals: Rivals,
+    last_fence: Fence,
+}
+
+impl Look {
+    pub(super) fn new(request: Request, electorate: Electorate) -> Self {
+        Self {
+            request,
+            answers: RollCall::new(electorate),
+            rivals: Rivals::new(electorate),
+            last_fence: Fence::NONE,
+        }
+    }
+
+    pub(super) fn hear(&mut self, member: usize, sent: Moment, answer: Result<Reply, Error>) {
+        let answer = answer.map(|Reply { now, outcome }| {
+            if let Outcome::State(snapshot) = outcome {
+                self.rivals.see(Reading { sent, now }, &snapshot.holders);
+                self.last_fence = self.last_fence.max(snapshot.last_fence);
+            }
+        });
+        self.answers.hear(member, answer);
+    }
+
+    pub(super) fn result(&mut self, sent: Moment, epoch: Epoch) -> Result<Reply, Error> {
+        self.answers.enough("inspect")?;
+        let snapshot = Snapshot {
+            last_fence: self.last_fence,
+            ..self.rivals.snapshot(epoch, self.answers.silent())
+        };
+        Ok(Reply {
+            now: epoch.timestamp(sent),
+            outcome: Outcome::State(snapshot),
+        })
+    }
+}
+
+/// A cancellation.
+#[derive(Debug)]
+pub(super) struct Undo {
+    pub(super) request: Request,
+    pub(super) answers: RollCall,
+    removed: Removed,
+}
+
+impl Undo {
+    pub(super) fn new(request: Request, electorate: Electorate) -> Self {
+        Self {
+            request,
+            answers: RollCall::new(electorate),
+            removed: Removed::Nothing,
+        }
+    }
+
+    pub(super) fn hear(&mut self, member: usize, answer: Result<Reply, Error>) {
+        let answer = answer.map(|reply| {
+            if reply.outcome == Outcome::Cancelled(Removed::Grant) {
+                self.removed = Removed::Grant;
+            }
+        });
+        self.answers.hear(member, answer);
+    }
+
+    pub(super) fn result(&mut self, sent: Moment, epoch: Epoch) -> Result<Reply, Error> {
+        self.answers.enough("cancel")?;
+        Ok(Reply {
+            now: epoch.timestamp(sent),
+            outcome: Outcome::Cancelled(self.removed),
+        })
+    }
+}

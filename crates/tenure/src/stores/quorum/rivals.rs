@@ -1,0 +1,212 @@
+//! [`Rivals`]: who is in the way, pieced together from what the members say. Pure.
+
+use std::collections::HashMap;
+
+use tenure_core::{
+    Contention, HolderView, Kind, Moment, OwnerId, SHOWN_HOLDERS, Snapshot, Timestamp,
+};
+
+use super::agreement::latest;
+use super::electorate::Electorate;
+use super::epoch::{Epoch, Reading};
+
+/// What members say about other holders.
+#[derive(Debug)]
+pub(super) struct Rivals {
+    electorate: Electorate,
+    /// By owner; all foreign holders are one, because they do not say who they are.
+    holders: HashMap<Option<OwnerId>, Rival>,
+    /// When each member that said no may be free.
+    free_from: Vec<Option<Moment>>,
+    /// When each member will have recovered that gives no votes before.
+    recovering: Vec<Moment>,
+}
+
+/// One other holder, at the members that have said so.
+#[derive(Debug)]
+struct Rival {
+    view: HolderView,
+    voices: usize,
+    since: Option<Moment>,
+    /// `None` where its vote does not end by itself.
+    ends: Vec<Option<Moment>>,
+}
+
+impl Rivals {
+    pub(super) fn new(electorate: Electorate) -> Self {
+        Self {
+            electorate,
+            holders: HashMap::new(),
+            free_from: Vec::new(),
+            recovering: Vec::new(),
+        }
+    }
+
+    /// What a member that said no sees.
+    pub(super) fn add(&mut self, reading: Reading, contention: &Contention) {
+        self.see(reading, &contention.holders);
+        let mut free_from = contention.next_expiry.map(|expiry| reading.here(expiry));
+        if let Some(until) = contention.recovering.map(|until| reading.here(until)) {
+            self.recovering.push(until);
+            free_from = free_from.max(Some(until));
+        }
+        self.free_from.push(free_from);
+    }
+
+    /// What a member that was only looked at sees.
+    pub(super) fn see(&mut self, reading: Reading, holders: &[HolderView]) {
+        for view in holders {
+            let rival = self.holders.entry(view.owner).or_insert_with(|| Rival {
+                view: view.clone(),
+                voices: 0,
+                since: None,
+                ends: Vec::new(),
+            });
+            rival.voices += 1;
+            rival.view.fence = rival.view.fence.max(view.fence);
+            let since = view.since.map(|since| reading.here(since));
+            rival.since = rival.since.min(since).or(since);
+            rival
+                .ends
+                .push(view.expiry.map(|expiry| reading.here(expiry)));
+        }
+    }
+
+    /// Whether one of them has so many votes already that it holds the lock.
+    pub(super) fn surely_hold(&self) -> bool {
+        let mut rivals = self.holders.values();
+        rivals.any(|rival| rival.voices >= self.electorate.to_keep)
+    }
+
+    /// Who holds it, as far as can be told if so many members are `silent`, and when it can be had
+    /// if so many are `free`. Nobody, if all have too few votes: then it is a race that nobody won.
+    pub(super) fn contention(&self, epoch: Epoch, silent: usize, free: usize) -> Contention {
+        let mut holders = self.holding(epoch, silent);
+        let holder_count = u32::try_from(holders.len()).unwrap_or(u32::MAX);
+        holders.truncate(SHOWN_HOLDERS);
+        let mut free_from: Vec<Moment> = self.free_from.iter().copied().flatten().collect();
+        free_from.sort_unstable();
+        let lacking = self.electorate.to_take.saturating_sub(free);
+        let next = lacking.checked_sub(1).and_then(|last| free_from.get(last));
+        let stamp = |moment: &Moment| epoch.timestamp(*moment);
+        Contention {
+            holder_count,
+            waiter_count: 0,
+            next_expiry: next.filter(|_| holder_count > 0).map(stamp),
+            recovering: next.filter(|_| !self.recovering.is_empty()).map(stamp),
+            holders,
+        }
+    }
+
+    /// What can be seen of the name, if so many members are `silent`.
+    pub(super) fn snapshot(&self, epoch: Epoch, silent: usize) -> Snapshot {
+        let holders = self.holding(epoch, silent);
+        Snapshot {
+            kind: holders.first().map(|_| Kind::Lock),
+            holders,
+            ..Snapshot::default()
+        }
+    }
+
+    fn holding(&self, epoch: Epoch, silent: usize) -> Vec<HolderView> {
+        let needed = self.electorate.to_keep;
+        let mut holding: Vec<_> = self
+            .holders
+            .values()
+            .filter(|rival| rival.voices + silent >= needed)
+            .map(|rival| rival.view(epoch, needed))
+            .collect();
+        holding.sort_by_key(|view| view.fence);
+        holding
+    }
+}
+
+impl Rival {
+    fn view(&self, epoch: Epoch, needed: usize) -> HolderView {
+        let seen = needed.min(self.voices);
+        let endless = self.ends.iter().filter(|end| end.is_none()).count();
+        let mut ends: Vec<Moment> = self.ends.iter().copied().flatten().collect();
+        let end = seen.checked_sub(endless).filter(|ending| *ending > 0);
+        let stamp = |moment| -> Timestamp { epoch.timestamp(moment) };
+        HolderView {
+            since: self.since.map(stamp),
+            expiry: end.and_then(|ending| latest(&mut ends, ending)).map(stamp),
+            ..self.view.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tenure_core::{Fence, Mode, Party};
+
+    use super::*;
+
+    const SENT: Moment = Moment::from_nanos(1_000_000_000_000);
+
+    fn epoch() -> Epoch {
+        Epoch::new(SENT, Timestamp::from_micros(5_000_000))
+    }
+
+    /// A member whose own clock shows `now` seconds, and on which `owner` holds for so many more.
+    fn held(now: u64, owner: u8, rest: u64) -> (Reading, Contention) {
+        let now = Timestamp::from_micros(now * 1_000_000);
+        let expiry = now.plus(Duration::from_secs(rest));
+        let view = HolderView {
+            owner: Some(OwnerId::from_bytes([owner; 16])),
+            mode: Mode::Exclusive,
+            fence: Some(Fence::from_u64(u64::from(owner))),
+            since: Some(now),
+            expiry: Some(expiry),
+            party: Party::default(),
+        };
+        let contention = Contention {
+            holders: vec![view],
+            holder_count: 1,
+            waiter_count: 0,
+            next_expiry: Some(expiry),
+            recovering: None,
+        };
+        (Reading { sent: SENT, now }, contention)
+    }
+
+    fn rivals(held: &[(Reading, Contention)]) -> Rivals {
+        let mut rivals = Rivals::new(Electorate::majority(5));
+        for (reading, contention) in held {
+            rivals.add(*reading, contention);
+        }
+        rivals
+    }
+
+    #[test]
+    fn a_holder_is_whoever_has_enough_votes_and_its_clocks_do_not_matter() {
+        let rivals = rivals(&[held(77, 1, 10), held(9_000, 1, 30), held(5, 1, 20)]);
+        assert!(rivals.surely_hold());
+        let contention = rivals.contention(epoch(), 0, 2);
+        assert_eq!(contention.holder_count, 1);
+        let expiry = contention.holders[0].expiry.unwrap();
+        let left = expiry.since(epoch().timestamp(SENT));
+        assert_eq!(left, Duration::from_secs(10), "the third latest");
+        let next = contention.next_expiry.unwrap();
+        assert_eq!(
+            next, expiry,
+            "with two free ones, the first to end is enough"
+        );
+    }
+
+    #[test]
+    fn a_race_that_nobody_won_has_no_holder() {
+        let rivals = rivals(&[held(77, 1, 10), held(77, 1, 30), held(77, 2, 20)]);
+        assert!(!rivals.surely_hold());
+        let contention = rivals.contention(epoch(), 0, 2);
+        assert_eq!(contention, Contention::default());
+    }
+
+    #[test]
+    fn silence_may_hide_the_vote_that_makes_a_holder() {
+        let rivals = rivals(&[held(77, 1, 10), held(77, 1, 30)]);
+        assert_eq!(rivals.contention(epoch(), 1, 2).holder_count, 1);
+    }
+}

@@ -1,0 +1,254 @@
+//! [`Take`]: one acquire on its way through the quorum. Answers go in, a verdict comes out; nothing
+//! here waits or sends.
+
+use tenure_core::{
+    Acquire, Action, Ballot, Error, ErrorKind, Fence, Grant, Kind, LockName, Moment, Outcome,
+    Reply, Request, Timestamp, Validity, Vote, Waiting,
+};
+
+use super::agreement::{Agreement, Voted, agreement};
+use super::electorate::{Electorate, Poll, Standing, Voice};
+use super::epoch::{Epoch, Reading};
+use super::rivals::Rivals;
+
+/// An acquire, and what the members have said to it.
+#[derive(Debug)]
+pub(super) struct Take {
+    pub(super) name: LockName,
+    pub(super) acquire: Acquire,
+    electorate: Electorate,
+    proposal: Fence,
+    poll: Poll,
+    votes: Vec<Voted>,
+    rivals: Rivals,
+    conflict: Option<Kind>,
+    too_late: usize,
+    failure: Option<Error>,
+}
+
+/// How it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    Open,
+    /// Enough votes, but they must agree on a fence.
+    Disagreeing,
+    Won {
+        fence: Fence,
+        until: Moment,
+    },
+    Lost,
+}
+
+impl Take {
+    pub(super) fn new(
+        name: LockName,
+        acquire: Acquire,
+        electorate: Electorate,
+        proposal: Fence,
+    ) -> Self {
+        Self {
+            name,
+            acquire,
+            electorate,
+            proposal,
+            poll: Poll::new(electorate.members, electorate.to_take),
+            votes: Vec::new(),
+            rivals: Rivals::new(electorate),
+            conflict: None,
+            too_late: 0,
+            failure: None,
+        }
+    }
+
+    /// What a member is asked first.
+    pub(super) fn request(&self, not_after: Option<Timestamp>) -> Request {
+        let proposal = self.proposal;
+        self.vote(Ballot::New { proposal }, not_after)
+    }
+
+    /// Whom to ask what before they all agree.
+    pub(super) fn raises(&self) -> Vec<(usize, Request)> {
+        match agreement(&self.votes, self.electorate.to_take) {
+            Agreement::Raise { to, members } => members
+                .into_iter()
+                .map(|member| (member, self.vote(Ballot::Raise { to }, None)))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The request for a vote that goes with this acquire.
+    pub(super) fn vote(&self, ballot: Ballot, not_after: Option<Timestamp>) -> Request {
+        let acquire = &self.acquire;
+        let vote = Vote {
+            owner: acquire.owner,
+            mode: acquire.mode,
+            ttl: acquire.ttl,
+            party: acquire.party.clone(),
+            not_after,
+            ballot,
+        };
+        Action::Vote(vote).on(self.name.clone())
+    }
+
+    /// A member's answer. To a vote that was to be raised, it replaces the one before.
+    pub(super) fn hear(&mut self, member: usize, sent: Moment, answer: Result<Reply, Error>) {
+        self.votes.retain(|vote| vote.member != member);
+        let voice = match answer {
+            Ok(Reply { now, outcome }) => {
+                let reading = Reading { sent, now };
+                self.outcome(member, reading, outcome)
+            }
+            Err(error) => {
+                self.failure = self.failure.take().or(Some(error));
+                Voice::Silent
+            }
+        };
+        self.poll.hear(member, voice);
+    }
+
+    fn outcome(&mut self, member: usize, reading: Reading, outcome: Outcome) -> Voice {
+        match outcome {
+            Outcome::Granted(Grant { fence, expiry }) => {
+                let until = reading.end(expiry, self.acquire.ttl.duration());
+                self.votes.push(Voted {
+                    member,
+                    fence,
+                    until,
+                });
+                return Voice::Yes;
+            }
+            Outcome::Busy(contention) => self.rivals.add(reading, &contention),
+            Outcome::Conflict { in_force } => self.conflict = Some(in_force),
+            Outcome::TooLate => self.too_late += 1,
+            Outcome::NotHeld { .. } => {}
+            _ => return Voice::Silent,
+        }
+        Voice::No
+    }
+
+    /// A member that is not asked.
+    pub(super) fn skip(&mut self, member: usize) {
+        self.poll.hear(member, Voice::Silent);
+    }
+
+    /// Nobody waits for further answers.
+    pub(super) fn close(&mut self) {
+        self.poll.close();
+    }
+
+    pub(super) fn course(&self) -> Course {
+        match self.poll.standing() {
+            Standing::Open => Course::Open,
+            Standing::Reached => match agreement(&self.votes, self.electorate.to_take) {
+                Agreement::Agreed { fence, until } => Course::Won { fence, until },
+                _ => Course::Disagreeing,
+            },
+            // Whether somebody holds it or nobody could get it makes a difference to whoever waits,
+            // and the answers that tell are a moment away.
+            Standing::Refused if self.poll.open() > 0 && !self.rivals.surely_hold() => Course::Open,
+            Standing::Refused | Standing::OutOfReach => Course::Lost,
+        }
+    }
+
+    /// Whether there is nothing to gain by waiting for further answers now.
+    pub(super) fn is_decided(&self) -> bool {
+        self.course() != Course::Open
+    }
+
+    /// How `member` voted.
+    pub(super) fn voice(&self, member: usize) -> Option<Voice> {
+        self.poll.voice(member)
+    }
+
+    /// The members whose vote has another fence than the one that was agreed on.
+    pub(super) fn strays(&self, fence: Fence) -> impl Iterator<Item = usize> + '_ {
+        let strays = self.votes.iter().filter(move |vote| vote.fence != fence);
+        strays.map(|vote| vote.member)
+    }
+
+    /// Whether whoever asks wants to be told when it may be free.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.acquire.waiting, Waiting::Queue { .. })
+    }
+
+    /// How many of those who said no must be free before it can be had.
+    pub(super) fn lacks(&self) -> usize {
+        let yes = self.poll.count(Voice::Yes);
+        self.electorate.to_take.saturating_sub(yes)
+    }
+
+    /// What whoever asked is told. A grant that is worth nothing any more is none.
+    pub(super) fn result(
+        &mut self,
+        sent: Moment,
+        now: Moment,
+        epoch: Epoch,
+    ) -> Result<Reply, Error> {
+        let said = |outcome| {
+            Ok(Reply {
+                now: epoch.timestamp(sent),
+                outcome,
+            })
+        };
+        if let Course::Won { fence, until } = self.course() {
+            let expiry = epoch.timestamp(until);
+            let validity = Validity::of_reply(sent, epoch.timestamp(sent), expiry);
+            if validity.until > now {
+                return said(Outcome::Granted(Grant { fence, expiry }));
+            }
+            return Err(self.too_slow());
+        }
+        let needed = self.electorate.to_take;
+        let answered = self.poll.count(Voice::Yes) + self.poll.count(Voice::No);
+        let refused = self.poll.standing() == Standing::Refused;
+        if !refused && (answered < needed || self.poll.count(Voice::No) == 0) {
+            return Err(unreachable(
+                "take",
+                answered,
+                needed,
+                self.electorate.members,
+                self.failure.take(),
+            ));
+        }
+        if self.too_late > self.electorate.members - needed {
+            return said(Outcome::TooLate);
+        }
+        if let Some(in_force) = self.conflict {
+            return said(Outcome::Conflict { in_force });
+        }
+        let silent = self.poll.count(Voice::Silent) + self.poll.open();
+        let free = self.poll.count(Voice::Yes);
+        said(Outcome::Busy(self.rivals.contention(epoch, silent, free)))
+    }
+
+    fn too_slow(&self) -> Error {
+        Error::new(
+            ErrorKind::Unavailable,
+            format!(
+                "the servers answer too slowly for a ttl of {:?}: choose a longer one",
+                self.acquire.ttl
+            ),
+        )
+    }
+}
+
+/// Too few answered.
+pub(super) fn unreachable(
+    what: &str,
+    answered: usize,
+    needed: usize,
+    members: usize,
+    failure: Option<Error>,
+) -> Error {
+    let message = format!(
+        "only {answered} of {members} servers answer, and it takes {needed} to {what} a lock"
+    );
+    // What no waiting mends, like a wrong password, is said as what it is.
+    let kind = failure.as_ref().map_or(ErrorKind::Unavailable, Error::kind);
+    let error = Error::new(kind, message);
+    match failure {
+        Some(failure) => error.retrying(failure.retry()).because(failure),
+        None => error,
+    }
+}
