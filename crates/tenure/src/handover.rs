@@ -166,8 +166,16 @@ impl fmt::Debug for Baton {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// What a plain lock wants.
+    pub(crate) fn likeness() -> Likeness {
+        Likeness {
+            ttl: Ttl::DEFAULT,
+            party: Party::default(),
+        }
+    }
 
     const NOW: Moment = Moment::from_nanos(5_000_000_000);
     const MILLISECOND: Duration = Duration::from_millis(1);

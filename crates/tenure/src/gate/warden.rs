@@ -82,3 +82,32 @@ impl Drop for Warden {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::runtime::Builder;
+
+    use super::super::Call;
+    use super::*;
+    use crate::clock::VirtualClock;
+    use crate::handover::tests::likeness;
+    use crate::stores::memory::MemoryStore;
+
+    #[test]
+    fn without_a_runtime_the_next_in_line_speaks_at_once() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let clock = Arc::new(VirtualClock::new());
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let link = Link::new(store, clock, runtime.handle().clone());
+        drop(runtime);
+        let gate = Arc::new(Gate::default());
+        let Call::Speak(turn) = gate.enter(None, &link).now_or_never().unwrap() else {
+            panic!("nothing was handed on");
+        };
+        let run = turn.run(likeness(), &link).unwrap();
+        let next = gate.enter(Some(likeness()), &link).now_or_never();
+        assert!(matches!(next, Some(Call::Speak(_))), "{next:?}");
+        assert!(run.next(Moment::from_nanos(u64::MAX), link.now()).is_none());
+    }
+}

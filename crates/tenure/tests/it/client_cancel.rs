@@ -20,6 +20,8 @@ pub(crate) enum Scenario {
     /// While somebody else holds it, who gives it back meanwhile.
     Contended,
     ContendedLocally,
+    /// The same, and a third task waits behind.
+    HandedOn,
     ContendedReader,
     All,
     AllContended,
@@ -34,12 +36,13 @@ pub(crate) enum Scenario {
     ReleaseAll,
 }
 
-pub(crate) const SCENARIOS: [Scenario; 17] = [
+pub(crate) const SCENARIOS: [Scenario; 18] = [
     Scenario::Exclusive,
     Scenario::Shared,
     Scenario::Permits,
     Scenario::Contended,
     Scenario::ContendedLocally,
+    Scenario::HandedOn,
     Scenario::ContendedReader,
     Scenario::All,
     Scenario::AllContended,
@@ -125,6 +128,16 @@ async fn stage(scenario: Scenario, tenure: &Tenure, other: &Tenure) -> Staged {
                 Scenario::ContendedReader => guard(tenure.rwlock("cancel-a").read().acquire()),
                 _ => guard(lock.acquire()),
             }
+        }
+        Scenario::HandedOn => {
+            let (first, third) = (lock.clone().acquire().await.unwrap(), lock.clone());
+            around = Box::pin(async move {
+                let mut third = Box::pin(third.acquire());
+                assert!(futures_util::poll!(third.as_mut()).is_pending());
+                gives_back(first).await;
+                third.await.unwrap().release().await.unwrap();
+            });
+            nothing(async move { lock.acquire().await?.release().await })
         }
         Scenario::All => all(tenure.all(["cancel-b", "cancel-a"]).acquire()),
         Scenario::AllContended => {
