@@ -15,6 +15,7 @@ use crate::stores::memory::MemoryStore;
 /// | `memory:` or `memory:NAME` | this process | always there |
 /// | `sqlite:PATH` | a file, for processes of one machine | `sqlite` |
 /// | `redis://HOST[:PORT][/DB]`, `rediss://…`, `redis+unix://…` | one Redis server | `redis` |
+/// | `redis+sentinel://HOST1,HOST2,HOST3/SERVICE[/DB]`, `rediss+sentinel://…` | the primary that Sentinel names | `redis` |
 ///
 /// # Errors
 /// [`ErrorKind::Configuration`] for a URL that makes no sense, with a suggestion where there is one;
@@ -34,14 +35,25 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
         "memory" if rest.is_empty() => Arc::new(MemoryStore::new(clock.clone())),
         "memory" => MemoryStore::shared(rest, clock.clone()),
         "sqlite" => return connect_sqlite(url, clock).await,
-        "redis" | "rediss" | "redis+unix" | "unix" => open_redis(url, &clock).await?,
+        "redis" | "rediss" | "redis+unix" | "unix" | "redis+sentinel" | "rediss+sentinel" => {
+            open_redis(url, &clock).await?
+        }
         _ => return Err(unknown(scheme, rest)),
     };
     Tenure::new(store, clock).await
 }
 
 /// The schemes that a URL may begin with.
-const SCHEMES: [&str; 6] = ["memory", "sqlite", "redis", "rediss", "redis+unix", "unix"];
+const SCHEMES: [&str; 8] = [
+    "memory",
+    "sqlite",
+    "redis",
+    "rediss",
+    "redis+unix",
+    "unix",
+    "redis+sentinel",
+    "rediss+sentinel",
+];
 
 #[cfg(feature = "sqlite")]
 async fn connect_sqlite(url: &str, clock: Arc<dyn Clock>) -> Result<Tenure, Error> {

@@ -30,7 +30,8 @@ pub struct Cli {
 /// Options that every command has.
 #[derive(Clone, Debug, Args)]
 pub struct CommonArgs {
-    /// Where the locks live: sqlite:PATH, redis://HOST, redis://HOST:PORT/DB, rediss://…
+    /// Where the locks live: sqlite:PATH, redis://HOST, redis://HOST:PORT/DB, rediss://…,
+    /// redis+sentinel://HOST1,HOST2,HOST3/SERVICE
     ///
     /// Without it: $TENURE_STORE, then `store = "…"` in ./tenure.toml, in
     /// $XDG_CONFIG_HOME/tenure/config.toml or in /etc/tenure/config.toml, then a SQLite file in your

@@ -54,6 +54,8 @@ mod redis_keys;
 #[cfg(feature = "redis")]
 mod redis_replicas;
 #[cfg(feature = "redis")]
+mod redis_sentinel;
+#[cfg(feature = "redis")]
 mod redis_store;
 #[cfg(feature = "redis")]
 mod redis_tls;

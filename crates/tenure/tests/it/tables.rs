@@ -9,7 +9,12 @@ use tenure::Guarantees;
 use tenure::core::{Holds, PromiseId};
 use tenure::stores::{memory, redis, sqlite};
 
-const STORES: [Guarantees; 3] = [memory::GUARANTEES, sqlite::GUARANTEES, redis::GUARANTEES];
+const STORES: [Guarantees; 4] = [
+    memory::GUARANTEES,
+    sqlite::GUARANTEES,
+    redis::GUARANTEES,
+    redis::SENTINEL_GUARANTEES,
+];
 
 #[test]
 fn the_table_in_the_readme_is_what_the_stores_promise() {

@@ -9,11 +9,13 @@ use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, Pipeline, ProtocolVersion, PushInfo, PushKind, Value,
 };
-use tenure_core::{ErrorKind, Inbox, Listener, Moment};
+use tenure_core::{ErrorKind, Inbox, Listener, Moment, Push};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
 
 use super::errors::{self, Failure};
-use super::options::Options;
+use super::options::{Address, Options};
+use super::sentinel::{self, Sentinels};
 use super::subscription::{self, Listeners, SecondConnection};
 use crate::clock::{Clock, bounded};
 
@@ -27,6 +29,8 @@ pub(super) struct Link {
     pub(super) listeners: Arc<Listeners>,
     /// Told when the connection is lost.
     pub(super) lost: Arc<Notify>,
+    /// Who knows where the server is, if the URL does not.
+    pub(super) sentinels: Option<Arc<Sentinels>>,
     /// Dropping the sender tells every call that is in flight.
     live: Mutex<Option<(Live, watch::Sender<()>)>>,
     generations: AtomicU64,
@@ -42,10 +46,12 @@ pub(super) struct Link {
 #[derive(Clone)]
 pub(super) struct Live {
     connection: MultiplexedConnection,
-    generation: u64,
+    pub(super) generation: u64,
     pub(super) protocol: ProtocolVersion,
     /// Ends with the connection. The driver would keep it up for as long as any call waits on it.
     given_up: watch::Receiver<()>,
+    /// Where the server is.
+    pub(super) address: Address,
 }
 
 #[derive(Default)]
@@ -55,6 +61,8 @@ struct Wire {
     /// Where pushes arrive under RESP2.
     second: Option<SecondConnection>,
     connected_before: bool,
+    /// Listens to sentinels, from the first connection on.
+    watching: Option<JoinSet<()>>,
 }
 
 impl Link {
@@ -64,7 +72,16 @@ impl Link {
             // one, that one stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
+        let sentinels = match &options.address {
+            Address::Service(service) => Some(Arc::new(Sentinels::new(
+                service.clone(),
+                options.max_ttl,
+                clock.clone(),
+            ))),
+            _ => None,
+        };
         Arc::new_cyclic(|me| Self {
+            sentinels,
             listeners: Arc::new(Listeners::new(&options)),
             options,
             clock,
@@ -135,6 +152,19 @@ impl Link {
         self.discard_generation(live.generation);
     }
 
+    /// Whether this connection is still the one in use.
+    pub(super) fn is_current(&self, live: &Live) -> bool {
+        self.current()
+            .is_some_and(|current| current.generation == live.generation)
+    }
+
+    /// Gives up a connection to any other server than this one.
+    pub(super) fn leave_unless_at(&self, address: &Address) {
+        if let Some(live) = self.current().filter(|live| live.address != *address) {
+            self.discard(&live);
+        }
+    }
+
     pub(super) fn discard_generation(&self, generation: u64) {
         let mut current = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         self.ended.fetch_max(generation, Ordering::AcqRel);
@@ -201,11 +231,16 @@ impl Link {
         wire.second = None;
         let generation = self.generations.fetch_add(1, Ordering::AcqRel) + 1;
         let (kept, given_up) = watch::channel(());
-        let opening = self.open(generation, &given_up, wire);
-        let opening = bounded(&*self.clock, CONNECT_TIMEOUT, opening);
-        let opened = opening.await;
-        let address = &self.options.address;
-        let live = opened.unwrap_or_else(|| Err(Failure::unconnected(CONNECT_TIMEOUT, address)))?;
+        let live = match self.sentinels.clone() {
+            None => {
+                let address = self.options.address.clone();
+                self.open_at(address, generation, &given_up, wire).await?
+            }
+            Some(sentinels) => {
+                self.open_primary(&sentinels, generation, &given_up, wire)
+                    .await?
+            }
+        };
         let channels = self.listeners.channels();
         if !channels.is_empty() {
             self.subscribe(&live, wire, &channels).await?;
@@ -215,6 +250,41 @@ impl Link {
             self.listeners.missed();
         }
         Ok(live)
+    }
+
+    /// Opens a connection to whichever server the sentinels name that calls itself a primary.
+    async fn open_primary(
+        &self,
+        sentinels: &Arc<Sentinels>,
+        generation: u64,
+        given_up: &watch::Receiver<()>,
+        wire: &mut Wire,
+    ) -> Result<Live, Failure> {
+        let mut failure = None;
+        for address in sentinels.primaries().await? {
+            let opened = self.open_at(address, generation, given_up, wire).await;
+            match async { primary(opened?).await }.await {
+                Ok(live) => {
+                    let watching = || sentinel::watch(sentinels, &self.me, &self.clock);
+                    wire.watching.get_or_insert_with(watching);
+                    return Ok(live);
+                }
+                Err(other) => failure = Some(other),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Failure::cut(&self.options.address)))
+    }
+
+    async fn open_at(
+        &self,
+        address: Address,
+        generation: u64,
+        given_up: &watch::Receiver<()>,
+        wire: &mut Wire,
+    ) -> Result<Live, Failure> {
+        let opening = self.open(&address, generation, given_up, wire);
+        let opened = bounded(&*self.clock, CONNECT_TIMEOUT, opening).await;
+        opened.unwrap_or_else(|| Err(Failure::unconnected(CONNECT_TIMEOUT, &address)))
     }
 
     fn install(&self, live: &Live, kept: watch::Sender<()>) -> Result<(), Failure> {
@@ -229,12 +299,13 @@ impl Link {
     /// Opens the connection, with RESP3 unless the URL or the server says otherwise.
     async fn open(
         &self,
+        address: &Address,
         generation: u64,
         given_up: &watch::Receiver<()>,
         wire: &mut Wire,
     ) -> Result<Live, Failure> {
         let wanted = self.options.protocol;
-        let open_with = |protocol| self.open_with(generation, given_up.clone(), protocol);
+        let open_with = |protocol| self.open_with(address, generation, given_up.clone(), protocol);
         if wanted == Some(ProtocolVersion::RESP2) || wire.fell_back {
             return open_with(ProtocolVersion::RESP2).await;
         }
@@ -255,19 +326,21 @@ impl Link {
 
     async fn open_with(
         &self,
+        address: &Address,
         generation: u64,
         given_up: watch::Receiver<()>,
         protocol: ProtocolVersion,
     ) -> Result<Live, Failure> {
-        let failed = |error: redis::RedisError| errors::from_driver(&error, &self.options.address);
-        let info = self.options.connection_info(protocol).map_err(failed)?;
+        let failed = |error: redis::RedisError| errors::from_driver(&error, address);
+        let info = self.options.connection_info(address, protocol);
+        let info = info.map_err(failed)?;
         let client = Client::open(info).map_err(failed)?;
         // Both time-outs are ours, by our clock.
         let mut config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None);
         if protocol == ProtocolVersion::RESP3 {
-            config = config.set_push_sender(self.receiver(generation));
+            config = config.set_push_sender(self.receiver(address.clone(), generation));
         }
         let opening = client.get_multiplexed_async_connection_with_config(&config);
         let connection = opening.await.map_err(failed)?;
@@ -276,19 +349,21 @@ impl Link {
             generation,
             protocol,
             given_up,
+            address: address.clone(),
         })
     }
 
     /// What the driver calls, in its own task, for each push and at the end of the connection.
     fn receiver(
         &self,
+        address: Address,
         generation: u64,
     ) -> impl Fn(PushInfo) -> Result<(), redis::aio::SendError> + Send + Sync + 'static {
         let (listeners, link) = (self.listeners.clone(), self.me.clone());
         move |push: PushInfo| {
             match (push.kind, push.data.as_slice()) {
                 (PushKind::Message, [Value::BulkString(channel), Value::BulkString(text)]) => {
-                    listeners.deliver(channel, text);
+                    deliver(&listeners, &link, &address, channel, text);
                 }
                 (PushKind::Disconnection, _) => {
                     if let Some(link) = link.upgrade() {
@@ -319,13 +394,10 @@ impl Link {
         let mut second = match wire.second.take() {
             Some(second) => second,
             None => {
-                let info = self
-                    .options
-                    .connection_info(live.protocol)
-                    .map_err(failed)?;
-                let client = Client::open(info).map_err(failed)?;
+                let info = self.options.connection_info(&live.address, live.protocol);
+                let client = Client::open(info.map_err(failed)?).map_err(failed)?;
                 let link = self.me.clone();
-                SecondConnection::open(&client, link, self.listeners.clone(), live.generation)
+                SecondConnection::open(&client, link, live, self.listeners.clone())
                     .await
                     .map_err(failed)?
             }
@@ -370,6 +442,52 @@ impl Link {
         }
         outcome
     }
+}
+
+/// Refuses a server that is not, or is no longer, a primary: a sentinel may be wrong or late.
+async fn primary(live: Live) -> Result<Live, Failure> {
+    let role = redis::cmd("ROLE");
+    let answer = live.connection.clone().send_packed_command(&role).await;
+    let answer = answer.map_err(|error| errors::from_driver(&error, &live.address))?;
+    let role = match answer {
+        Value::Array(parts) => parts.into_iter().next(),
+        Value::ServerError(error) => return Err(errors::from_server(&error).at(&live.address)),
+        _ => None,
+    };
+    match role {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(live),
+        _ => {
+            let message = "the server that the sentinels name is not a primary: a failover is \
+                           under way, or they are not up to date";
+            Err(Failure::new(ErrorKind::Unavailable, message).at(&live.address))
+        }
+    }
+}
+
+/// Passes on a push; under Sentinel only once it is sure that it comes from the primary.
+pub(super) fn deliver(
+    listeners: &Arc<Listeners>,
+    link: &Weak<Link>,
+    address: &Address,
+    channel: &[u8],
+    text: &[u8],
+) {
+    let Some((listener, push)) = listeners.read(channel, text) else {
+        return;
+    };
+    let link = link.upgrade();
+    let sentinels = link.as_ref().and_then(|link| link.sentinels.clone());
+    let (Some(link), Some(sentinels), Push::Granted(grant)) = (link, sentinels, &push) else {
+        return listener.pushed(push);
+    };
+    let (address, grant) = (address.clone(), grant.clone());
+    tokio::spawn(async move {
+        let vouching = sentinels.vouch_for_push(&address, grant, link.deadline());
+        // Otherwise it is not told; the waiter asks again by itself.
+        if let Some(grant) = vouching.await {
+            listener.pushed(Push::Granted(grant));
+        }
+    });
 }
 
 impl std::fmt::Debug for Link {

@@ -45,6 +45,11 @@ impl Failure {
         }
     }
 
+    /// The same, saying whether the connection can no longer be trusted.
+    pub(super) fn ending_the_connection(self, fatal: bool) -> Self {
+        Self { fatal, ..self }
+    }
+
     /// No answer within the time that a call may take.
     pub(super) fn timeout(limit: std::time::Duration) -> Self {
         Self {
@@ -175,10 +180,11 @@ fn by_code(code: &str, text: &str) -> Option<Failure> {
             "a key that this lock needs holds another type of value, so something else uses the \
              same keys: rename or delete that key, or choose another ?prefix=",
         ),
-        "READONLY" => (
-            Refused,
-            "the server is a read-only replica: connect to the primary",
-        ),
+        "READONLY" => {
+            return Some(demoted(
+                "the server is a read-only replica: connect to the primary",
+            ));
+        }
         "OOM" => (
             Refused,
             "the server is out of memory (maxmemory) and takes no new data: free memory or raise \
@@ -199,10 +205,11 @@ fn by_code(code: &str, text: &str) -> Option<Failure> {
             Refused,
             "the server is busy with somebody's long-running script: wait, or end it with SCRIPT KILL",
         ),
-        "MASTERDOWN" => (
-            Refused,
-            "the server is a replica that has lost its primary: connect to the primary",
-        ),
+        "MASTERDOWN" => {
+            return Some(demoted(
+                "the server is a replica that has lost its primary: connect to the primary",
+            ));
+        }
         "NOREPLICAS" => (
             Refused,
             "the server has too few replicas to accept a write (min-replicas-to-write)",
@@ -223,6 +230,14 @@ fn by_code(code: &str, text: &str) -> Option<Failure> {
         _ => return None,
     };
     Some(Failure::new(kind, message))
+}
+
+/// The next connection may lead to the primary: a name or a sentinel tells where it is.
+fn demoted(message: &str) -> Failure {
+    Failure {
+        fatal: true,
+        ..Failure::new(ErrorKind::Refused, message)
+    }
 }
 
 fn by_words(text: &str) -> Failure {

@@ -1,4 +1,4 @@
-//! What one Redis server promises, in honest words.
+//! What one Redis server, and one that Sentinel watches over, promises, in honest words.
 
 use tenure_core::{Guarantees, Holds, Order, Promise, PromiseId};
 
@@ -50,6 +50,54 @@ pub const GUARANTEES: Guarantees = Guarantees {
                 "a third of the time for which a place is kept, 5 s, and 3 s more if the connection \
                  is dead and nobody said so",
             ),
+        },
+    ],
+};
+
+/// What the Redis store promises on servers that Sentinel watches over.
+pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
+    store: "redis+sentinel",
+    scope: "all clients of one service of the same sentinels (and database and prefix), on any \
+            machine",
+    clock: "the primary's wall clock",
+    wake_up: "a message on the same connection (RESP3), or on a second one (RESP2), once the \
+              sentinels have confirmed the primary",
+    order: Order::Arrival,
+    permits: true,
+    promises: [
+        Promise {
+            id: PromiseId::S1,
+            holds: Holds::If(
+                "no failover loses a grant, or the new primary's wall clock is ahead of the last \
+                 fence; and no wall clock is set back by more than a day",
+            ),
+        },
+        Promise {
+            id: PromiseId::S2,
+            holds: Holds::If(
+                "a promoted replica has received the grants that are in force (replication is not \
+                 waited for), no failover is forced (SENTINEL FAILOVER, REPLICAOF by hand), the URL \
+                 names a majority of the sentinels, and otherwise as for redis",
+            ),
+        },
+        Promise {
+            id: PromiseId::S3,
+            holds: Holds::If("S1 holds"),
+        },
+        Promise {
+            id: PromiseId::L1,
+            holds: Holds::Within(
+                "what redis needs, and the time of a failover (down-after-milliseconds and a few \
+                 seconds); after a failover that was given up, twice its failover-timeout",
+            ),
+        },
+        Promise {
+            id: PromiseId::L2,
+            holds: Holds::If("as for redis, and a majority of the sentinels answers"),
+        },
+        Promise {
+            id: PromiseId::L3,
+            holds: Holds::Within("what redis needs, and the time of a failover"),
         },
     ],
 };

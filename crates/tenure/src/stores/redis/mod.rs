@@ -10,6 +10,7 @@ mod listing;
 mod options;
 mod replicas;
 mod scripts;
+mod sentinel;
 mod step;
 mod subscription;
 
@@ -21,10 +22,12 @@ use tenure_core::{
 
 use crate::clock::Clock;
 use connection::Link;
+use errors::Failure;
 use options::Options;
+use sentinel::Sentinels;
 use step::Nonces;
 
-pub use guarantees::GUARANTEES;
+pub use guarantees::{GUARANTEES, SENTINEL_GUARANTEES};
 
 /// Locks on one Redis server. See the [module](self) for what it promises and what breaks it.
 #[derive(Debug)]
@@ -60,13 +63,73 @@ impl RedisStore {
     }
 }
 
+impl RedisStore {
+    /// Under Sentinel: decides a batch on the primary, and relies on the answers only as far as the
+    /// sentinels allow.
+    async fn apply_watched(
+        &self,
+        sentinels: &Sentinels,
+        batch: &[Request],
+    ) -> Vec<Result<Reply, Error>> {
+        let refused: Vec<_> = batch.iter().map(|it| sentinels.refusal(it)).collect();
+        if refused.iter().all(Option::is_none) {
+            return self.apply_vouched(sentinels, batch).await;
+        }
+        let allowed = batch.iter().zip(&refused).filter(|(_, why)| why.is_none());
+        let allowed: Vec<Request> = allowed.map(|(request, _)| request.clone()).collect();
+        let mut replies = self.apply_vouched(sentinels, &allowed).await.into_iter();
+        let answer = |why: Option<Error>| why.map_or_else(|| replies.next(), |why| Some(Err(why)));
+        refused.into_iter().filter_map(answer).collect()
+    }
+
+    async fn apply_vouched(
+        &self,
+        sentinels: &Sentinels,
+        batch: &[Request],
+    ) -> Vec<Result<Reply, Error>> {
+        let deadline = self.link.deadline();
+        let live = match self.link.live(deadline).await {
+            Ok(live) => live,
+            Err(failure) => return batch.iter().map(|_| Err(failure.error())).collect(),
+        };
+        let began = self.link.clock.now();
+        let refreshing = async {
+            if sentinels.is_due(batch, &live.address) {
+                sentinels.refresh(&live.address).await
+            } else {
+                None
+            }
+        };
+        let applying = step::apply(&self.link, &self.nonces, batch);
+        let (mut replies, stale) = tokio::join!(applying, refreshing);
+        if !self.link.is_current(&live) {
+            // Who has answered is not sure: what was granted has to be asked for again.
+            sentinel::distrust(&mut replies, &Failure::given_up(&live.address));
+            return replies;
+        }
+        let vouching = sentinels.vouch(&live.address, began, deadline, &mut replies);
+        let failures = [stale, vouching.await];
+        if failures.iter().flatten().any(|failure| failure.fatal) {
+            self.link.discard(&live);
+        }
+        replies
+    }
+}
+
 impl Store for RedisStore {
     fn guarantees(&self) -> Guarantees {
-        GUARANTEES
+        if self.link.sentinels.is_some() {
+            SENTINEL_GUARANTEES
+        } else {
+            GUARANTEES
+        }
     }
 
     fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Vec<Result<Reply, Error>>> {
-        Box::pin(step::apply(&self.link, &self.nonces, batch))
+        match &self.link.sentinels {
+            None => Box::pin(step::apply(&self.link, &self.nonces, batch)),
+            Some(sentinels) => Box::pin(self.apply_watched(sentinels, batch)),
+        }
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {
@@ -85,6 +148,13 @@ impl Store for RedisStore {
     }
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
-        Box::pin(diagnose::diagnose(&self.link))
+        Box::pin(async {
+            let mut findings = diagnose::diagnose(&self.link).await?;
+            if let (Some(sentinels), Some(live)) = (&self.link.sentinels, self.link.current()) {
+                let deadline = self.link.deadline();
+                findings.extend(sentinels.findings(&live.address, deadline).await);
+            }
+            Ok(findings)
+        })
     }
 }

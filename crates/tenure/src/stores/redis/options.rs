@@ -1,6 +1,7 @@
 //! [`Options`]: what a `redis:` URL says. Nothing here talks to a server, and no error of this file
 //! ever shows a password.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tenure_core::{Error, ErrorKind};
 use url::Url;
 
 use super::replicas::Replicas;
+use super::sentinel::Service;
 use crate::stores::url_options::{duration, nearest};
 
 /// Everything before this in a key is reserved for what the store keeps beside its locks.
@@ -23,7 +25,8 @@ const DEFAULT_PREFIX: &str = "tenure:";
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 const DEFAULT_REPLICA_TIMEOUT: Duration = Duration::from_millis(200);
-const KNOWN: [&str; 8] = [
+const DEFAULT_MAX_TTL: Duration = Duration::from_secs(30);
+const KNOWN: [&str; 11] = [
     "prefix",
     "protocol",
     "call_timeout",
@@ -32,6 +35,9 @@ const KNOWN: [&str; 8] = [
     "db",
     "user",
     "pass",
+    "sentinel_user",
+    "sentinel_pass",
+    "max_ttl",
 ];
 
 /// What a URL says.
@@ -49,14 +55,31 @@ pub(super) struct Options {
     pub(super) call_timeout: Duration,
     /// Who else must have a grant before it counts.
     pub(super) replicas: Option<Replicas>,
+    /// Under Sentinel: no lease lasts longer, so that a failover can be waited out.
+    pub(super) max_ttl: Duration,
 }
 
 /// Where the server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    Tcp { host: String, port: u16 },
-    Tls { host: String, port: u16 },
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    Tls {
+        host: String,
+        port: u16,
+    },
     Unix(PathBuf),
+    /// Wherever the sentinels of a service say.
+    Service(Service),
+}
+
+/// What a server wants to know before it serves us.
+#[derive(Clone, Copy)]
+pub(super) struct Credentials<'a> {
+    pub(super) user: Option<&'a str>,
+    pub(super) password: Option<&'a str>,
 }
 
 impl Options {
@@ -66,7 +89,11 @@ impl Options {
     /// [`ErrorKind::Configuration`] that says what is wrong and what is meant instead.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         // The parser's own errors do not repeat the text, so they cannot leak a password.
-        let url = Url::parse(text).map_err(|cause| not_a_url(text).because(cause))?;
+        let (text, sentinels) = match Service::split(text) {
+            Some((text, sentinels)) => (text, Some(sentinels)),
+            None => (Cow::from(text), None),
+        };
+        let url = Url::parse(&text).map_err(|cause| not_a_url(&text).because(cause))?;
         if !text.contains("//") && !url.path().is_empty() {
             return Err(wrong(
                 "two slashes are missing in the Redis URL: write redis://host",
@@ -78,7 +105,10 @@ impl Options {
             ));
         }
         let mut options = Self {
-            address: Address::of(&url)?,
+            address: match sentinels {
+                Some(sentinels) => Address::Service(Service::of(&url, sentinels)?),
+                None => Address::of(&url)?,
+            },
             user: non_empty(decoded(url.username(), "user name")?),
             password: url
                 .password()
@@ -89,9 +119,12 @@ impl Options {
             protocol: None,
             call_timeout: DEFAULT_CALL_TIMEOUT,
             replicas: None,
+            max_ttl: DEFAULT_MAX_TTL,
         };
-        if !matches!(options.address, Address::Unix(_)) {
-            options.database = database(url.path().trim_matches('/'))?;
+        match options.address {
+            Address::Unix(_) => {}
+            Address::Service(_) => options.database = database(Service::database(&url))?,
+            _ => options.database = database(url.path().trim_matches('/'))?,
         }
         let mut seen = Vec::new();
         for (key, value) in url.query_pairs() {
@@ -113,6 +146,7 @@ impl Options {
             "call_timeout" => self.call_timeout = call_timeout(value)?,
             "min_replicas" => self.replicas = Some(min_replicas(value, self.replicas)?),
             "replica_timeout" => self.replicas = Some(replica_timeout(value, self.replicas)?),
+            "sentinel_user" | "sentinel_pass" | "max_ttl" => return self.set_service(key, value),
             "db" if unix => self.database = database(value)?,
             "user" if unix => self.user = non_empty(value.to_owned()),
             "pass" if unix => self.password = Some(value.to_owned()),
@@ -147,37 +181,71 @@ impl Options {
         Ok(())
     }
 
-    /// What the driver needs to connect with this protocol.
+    fn set_service(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        let Address::Service(service) = &mut self.address else {
+            return Err(wrong(format!(
+                "the option `{key}` is for redis+sentinel:// only"
+            )));
+        };
+        match key {
+            "sentinel_user" => service.user = non_empty(value.to_owned()),
+            "sentinel_pass" => service.password = Some(value.to_owned()),
+            _ => self.max_ttl = max_ttl(value)?,
+        }
+        Ok(())
+    }
+
+    /// What the driver needs to connect to the server at `address` with this protocol.
     pub(super) fn connection_info(
         &self,
+        address: &Address,
         protocol: ProtocolVersion,
     ) -> redis::RedisResult<ConnectionInfo> {
-        let mut settings = RedisConnectionInfo::default()
-            .set_db(self.database)
-            .set_protocol(protocol)
-            .set_lib_name("tenure", env!("CARGO_PKG_VERSION"));
-        if let Some(user) = &self.user {
-            settings = settings.set_username(user);
-        }
-        if let Some(password) = &self.password {
-            settings = settings.set_password(password);
-        }
-        let address = match self.address.clone() {
-            Address::Tcp { host, port } => ConnectionAddr::Tcp(host, port),
-            Address::Tls { host, port } => ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure: false,
-                tls_params: None,
-            },
-            Address::Unix(path) => ConnectionAddr::Unix(path),
+        let credentials = Credentials {
+            user: self.user.as_deref(),
+            password: self.password.as_deref(),
         };
-        let tcp = redis::io::tcp::TcpSettings::default().set_nodelay(true);
-        Ok(address
-            .into_connection_info()?
-            .set_redis_settings(settings)
-            .set_tcp_settings(tcp))
+        connection_info(address, credentials, self.database, protocol)
     }
+}
+
+/// What the driver needs to connect.
+pub(super) fn connection_info(
+    address: &Address,
+    credentials: Credentials<'_>,
+    database: i64,
+    protocol: ProtocolVersion,
+) -> redis::RedisResult<ConnectionInfo> {
+    let mut settings = RedisConnectionInfo::default()
+        .set_db(database)
+        .set_protocol(protocol)
+        .set_lib_name("tenure", env!("CARGO_PKG_VERSION"));
+    if let Some(user) = credentials.user {
+        settings = settings.set_username(user);
+    }
+    if let Some(password) = credentials.password {
+        settings = settings.set_password(password);
+    }
+    let address = match address.clone() {
+        Address::Tcp { host, port } => ConnectionAddr::Tcp(host, port),
+        Address::Tls { host, port } => ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure: false,
+            tls_params: None,
+        },
+        Address::Unix(path) => ConnectionAddr::Unix(path),
+        // Whoever connects has asked the sentinels before.
+        Address::Service(_) => {
+            let kind = redis::ErrorKind::InvalidClientConfig;
+            return Err((kind, "a service is not an address").into());
+        }
+    };
+    let tcp = redis::io::tcp::TcpSettings::default().set_nodelay(true);
+    Ok(address
+        .into_connection_info()?
+        .set_redis_settings(settings)
+        .set_tcp_settings(tcp))
 }
 
 /// Without the password.
@@ -213,14 +281,19 @@ impl Address {
                 Ok(Self::Unix(path.into()))
             }
             other => Err(wrong(format!(
-                "`{other}:` is not a Redis URL: use redis://, rediss:// or redis+unix://"
+                "`{other}:` is not a Redis URL: use redis://, rediss://, redis+unix:// or \
+                 redis+sentinel://"
             ))),
         }
     }
 
     /// Whether the connection is encrypted.
     pub(super) fn is_tls(&self) -> bool {
-        matches!(self, Self::Tls { .. })
+        match self {
+            Self::Tls { .. } => true,
+            Self::Service(service) => service.is_tls(),
+            Self::Tcp { .. } | Self::Unix(_) => false,
+        }
     }
 }
 
@@ -232,6 +305,7 @@ impl fmt::Display for Address {
             }
             Self::Tcp { host, port } | Self::Tls { host, port } => write!(f, "{host}:{port}"),
             Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Service(service) => write!(f, "{service}"),
         }
     }
 }
@@ -261,11 +335,11 @@ fn unknown_option(key: &str) -> Error {
     })
 }
 
-fn non_empty(text: String) -> Option<String> {
+pub(super) fn non_empty(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn decoded(text: &str, what: &str) -> Result<String, Error> {
+pub(super) fn decoded(text: &str, what: &str) -> Result<String, Error> {
     let decoded = percent_decode_str(text).decode_utf8();
     let decoded = decoded.map_err(|_| wrong(format!("the {what} in the URL is not UTF-8")))?;
     Ok(decoded.into_owned())
@@ -334,6 +408,17 @@ fn replica_timeout(text: &str, known: Option<Replicas>) -> Result<Replicas, Erro
     Ok(Replicas { least, patience })
 }
 
+fn max_ttl(text: &str) -> Result<Duration, Error> {
+    let allowed = Duration::from_secs(1)..=Duration::from_secs(60 * 60);
+    let given = duration(text).filter(|given| allowed.contains(given));
+    given.ok_or_else(|| {
+        wrong(format!(
+            "`{text}` is not a max_ttl: write a whole number with its unit, from 1s to 60m, for \
+             example 30s"
+        ))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,6 +484,39 @@ mod tests {
         assert!(refusal("redis://h?replica_timeout=50ms").contains("needs min_replicas"));
         assert!(refusal("redis://h?min_replicas=1&replica_timeout=2s").contains("too long"));
         assert!(refusal("redis://h?min_replicas=1&call_timeout=100ms").contains("too long"));
+    }
+
+    #[test]
+    fn sentinels_are_named_before_their_service() {
+        let options = options(
+            "redis+sentinel://u:p%2Cw@one,two:7000,[::1]:7001/my%20service/3?sentinel_user=s\
+             &sentinel_pass=t&max_ttl=5s",
+        );
+        assert_eq!(
+            options.address.to_string(),
+            "my service (of sentinels one:26379, two:7000, [::1]:7001)"
+        );
+        assert_eq!(options.password.as_deref(), Some("p,w"));
+        assert_eq!(options.database, 3);
+        assert_eq!(options.max_ttl, Duration::from_secs(5));
+        let Address::Service(service) = &options.address else {
+            panic!("{:?}", options.address);
+        };
+        assert_eq!(service.user.as_deref(), Some("s"));
+        assert_eq!(service.password.as_deref(), Some("t"));
+        assert!(!options.address.is_tls());
+        assert!(super::Options::parse("rediss+sentinel://h/s").is_ok_and(|it| it.address.is_tls()));
+    }
+
+    #[test]
+    fn a_sentinel_url_that_lacks_something_is_refused_with_advice() {
+        assert!(refusal("redis+sentinel://one,two").contains("/mymaster"));
+        assert!(refusal("redis+sentinel://one,/s").contains("not the address"));
+        assert!(refusal("redis+sentinel://one,one:26379/s").contains("twice"));
+        assert!(refusal("redis+sentinel://one/s/db").contains("database number"));
+        assert!(refusal("redis+sentinel://one/s?max_ttl=9").contains("with its unit"));
+        assert!(refusal("redis://h?sentinel_pass=secret").contains("redis+sentinel"));
+        assert!(!refusal("redis://h?sentinel_pass=secret").contains("secret"));
     }
 
     #[test]

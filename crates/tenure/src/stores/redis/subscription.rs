@@ -10,7 +10,7 @@ use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
 use tenure_core::{Fence, Inbox, Listener, LockName, Moment, Push, PushedGrant, Timestamp};
 
-use super::connection::Link;
+use super::connection::{Link, Live, deliver};
 use super::encode;
 use super::options::Options;
 
@@ -104,20 +104,16 @@ impl Listeners {
         }
     }
 
-    /// Passes on a message; one that we cannot read is not for us.
-    pub(super) fn deliver(&self, channel: &[u8], text: &[u8]) {
-        let listener = std::str::from_utf8(channel)
-            .ok()
-            .and_then(|channel| self.lock().get(channel)?.upgrade());
-        let grant = std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| parse(&self.prefix, text));
-        if let (Some(listener), Some(grant)) = (listener, grant) {
-            listener.pushed(match self.confirmed_by_asking {
-                true => Push::Missed,
-                false => Push::Granted(grant),
-            });
-        }
+    /// What a message says, and to whom; one that we cannot read is not for us.
+    pub(super) fn read(&self, channel: &[u8], text: &[u8]) -> Option<(Arc<dyn Listener>, Push)> {
+        let channel = std::str::from_utf8(channel).ok()?;
+        let listener = self.lock().get(channel)?.upgrade()?;
+        let grant = parse(&self.prefix, std::str::from_utf8(text).ok()?)?;
+        let push = match self.confirmed_by_asking {
+            true => Push::Missed,
+            false => Push::Granted(grant),
+        };
+        Some((listener, push))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<dyn Listener>>> {
@@ -157,16 +153,16 @@ impl SecondConnection {
     pub(super) async fn open(
         client: &Client,
         link: Weak<Link>,
+        live: &Live,
         listeners: Arc<Listeners>,
-        generation: u64,
     ) -> RedisResult<Self> {
         let (sink, mut messages) = client.get_async_pubsub().await?.split();
+        let (address, generation) = (live.address.clone(), live.generation);
         let reader = tokio::spawn(async move {
             while let Some(message) = messages.next().await {
-                listeners.deliver(
-                    message.get_channel_name().as_bytes(),
-                    message.get_payload_bytes(),
-                );
+                let channel = message.get_channel_name().as_bytes();
+                let text = message.get_payload_bytes();
+                deliver(&listeners, &link, &address, channel, text);
             }
             // Without pushes the link is only half of itself: both connections are made anew.
             if let Some(link) = link.upgrade() {

@@ -9,6 +9,7 @@ use tenure::stores::redis::RedisStore;
 use tenure_conformance::{Subject, check};
 
 use crate::support::redis_server::RedisServer;
+use crate::support::sentinels::Watched;
 use crate::support::wait::{breath, real_time};
 
 #[tokio::test]
@@ -23,6 +24,14 @@ async fn redis_conforms() {
 async fn redis_conforms_over_resp2() {
     let server = RedisServer::start();
     let url = format!("{}?{PATIENT}&protocol=resp2", server.url());
+    check(&Redis { url }).await.assert_all_passed();
+}
+
+/// The primary that three sentinels name; every grant waits for a majority of them.
+#[tokio::test]
+async fn redis_conforms_under_sentinel() {
+    let watched = Watched::start_calm();
+    let url = watched.url_with("", &format!("?{PATIENT}&max_ttl=60m"));
     check(&Redis { url }).await.assert_all_passed();
 }
 

@@ -5,4 +5,6 @@ pub(crate) mod peer;
 pub(crate) mod proxy;
 #[cfg(feature = "redis")]
 pub(crate) mod redis_server;
+#[cfg(feature = "redis")]
+pub(crate) mod sentinels;
 pub(crate) mod wait;

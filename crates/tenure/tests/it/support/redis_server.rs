@@ -197,7 +197,7 @@ impl Drop for RedisServer {
 pub(crate) struct Session(BufReader<TcpStream>);
 
 impl Session {
-    fn open(port: u16) -> std::io::Result<Self> {
+    pub(super) fn open(port: u16) -> std::io::Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         Ok(Self(BufReader::new(stream)))
@@ -208,7 +208,7 @@ impl Session {
         self.try_command(words).expect("the server answers")
     }
 
-    fn try_command(&mut self, words: &[&str]) -> std::io::Result<String> {
+    pub(super) fn try_command(&mut self, words: &[&str]) -> std::io::Result<String> {
         let mut text = format!("*{}\r\n", words.len());
         for word in words {
             let _ = write!(text, "${}\r\n{word}\r\n", word.len());
@@ -243,7 +243,7 @@ impl Session {
     }
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").port()
 }

@@ -1,0 +1,248 @@
+//! For how long a hold may be relied upon: a primary that was replaced and does not know it goes on
+//! granting and renewing, so its word alone is not enough.
+//!
+//! - A grant counts only after a majority of the sentinels has confirmed the primary, asked *after*
+//!   the grant had arrived.
+//! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
+//!
+//! A failover needs the votes of a majority, too, so one of those who confirm would know of it.
+
+use std::collections::HashSet;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tenure_core::{Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Reply, Request};
+
+use super::super::errors::Failure;
+use super::super::options::Address;
+use super::ask::{Sentinel, View};
+use super::{Sentinels, unconfirmed};
+use crate::clock::bounded;
+
+/// How long a renewal waits for a confirmation before it makes do with the last one.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A majority confirmed that this was the primary.
+#[derive(Clone, Debug)]
+pub(super) struct Confirmed {
+    primary: Address,
+    /// When they were asked.
+    asked: Moment,
+}
+
+/// What the sentinels said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) agree: usize,
+    /// A majority of those that are named and of those that the others know of.
+    pub(super) needed: usize,
+    /// So many name another server.
+    pub(super) elsewhere: usize,
+    /// So many have voted for a failover.
+    pub(super) voted: usize,
+}
+
+impl Verdict {
+    /// Whether to look for the primary again.
+    fn has_moved(&self) -> bool {
+        self.elsewhere >= self.needed
+    }
+}
+
+/// Takes back everything that somebody could rely upon.
+pub(in super::super) fn distrust(replies: &mut [Result<Reply, Error>], failure: &Failure) {
+    for result in replies {
+        let held = |reply: &Reply| {
+            matches!(
+                reply.outcome,
+                Outcome::Granted(_) | Outcome::Renewed { .. } | Outcome::Converted { .. }
+            )
+        };
+        if result.as_ref().is_ok_and(held) {
+            *result = Err(failure.error());
+        }
+    }
+}
+
+impl Sentinels {
+    /// Why this request must not be sent, if it must not.
+    pub(in super::super) fn refusal(&self, request: &Request) -> Option<Error> {
+        let ttl = match &request.action {
+            Action::Acquire(acquire) => acquire.ttl,
+            Action::Renew(renew) if !renew.detach => renew.ttl,
+            _ => return None,
+        };
+        (ttl.duration() > self.max_ttl).then(|| {
+            Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "a lease of {:?} is longer than a failover is waited for ({:?}): ask for a \
+                     shorter one, or write ?max_ttl= with a longer time into the URL of every client",
+                    ttl.duration(),
+                    self.max_ttl
+                ),
+            )
+        })
+    }
+
+    /// Whether the last confirmation should be renewed beside these requests.
+    pub(in super::super) fn is_due(&self, batch: &[Request], primary: &Address) -> bool {
+        let prolongs =
+            |request: &Request| matches!(request.action, Action::Renew(_) | Action::Convert(_));
+        if !batch.iter().any(prolongs) {
+            return false;
+        }
+        let last = self.last(primary);
+        last.is_none_or(|asked| self.clock.now().since(asked) >= self.max_ttl / 4)
+    }
+
+    /// Renews the last confirmation, without waiting for long. If that fails, holds last for as
+    /// long as the last one allows.
+    pub(in super::super) async fn refresh(&self, primary: &Address) -> Option<Failure> {
+        let now = self.clock.now();
+        let confirming = self.confirm(primary, now, now.plus(PATIENCE));
+        let confirmed = bounded(&*self.clock, PATIENCE * 2, confirming).await;
+        confirmed?.err()
+    }
+
+    /// Shortens what `primary` has answered to what may be relied upon, and answers what kept grants
+    /// from being confirmed. `began` is from before the requests were sent.
+    pub(in super::super) async fn vouch(
+        &self,
+        primary: &Address,
+        began: Moment,
+        deadline: Moment,
+        replies: &mut [Result<Reply, Error>],
+    ) -> Option<Failure> {
+        let granted = |reply: &Result<Reply, Error>| matches!(reply, Ok(reply) if matches!(reply.outcome, Outcome::Granted(_)));
+        let mut failure = None;
+        if replies.iter().any(granted) {
+            let arrived = self.clock.now();
+            failure = self.confirm(primary, arrived, deadline).await.err();
+        }
+        let until = self.last(primary).map(|asked| asked.plus(self.max_ttl));
+        let left = until.map_or(Duration::ZERO, |until| until.since(began));
+        for result in replies {
+            let Ok(reply) = result else { continue };
+            let latest = reply.now.plus(left);
+            let (expiry, failed) = match &mut reply.outcome {
+                Outcome::Granted(grant) => (&mut grant.expiry, failure.as_ref()),
+                Outcome::Renewed { expiry } | Outcome::Converted { expiry } => (expiry, None),
+                _ => continue,
+            };
+            *expiry = latest.min(*expiry);
+            if let Some(failure) = failed {
+                *result = Err(failure.error());
+            } else if left.is_zero() {
+                let verdict = Verdict {
+                    needed: self.service.majority(),
+                    ..Verdict::default()
+                };
+                *result = Err(unconfirmed(&verdict, &self.service).at(primary).error());
+            }
+        }
+        failure
+    }
+
+    /// The same for a grant that was pushed; `None` if it cannot be relied upon.
+    pub(in super::super) async fn vouch_for_push(
+        &self,
+        primary: &Address,
+        mut grant: PushedGrant,
+        deadline: Moment,
+    ) -> Option<PushedGrant> {
+        self.confirm(primary, self.clock.now(), deadline)
+            .await
+            .ok()?;
+        grant.expiry = grant.expiry.min(grant.now.plus(self.max_ttl));
+        Some(grant)
+    }
+
+    /// Returns when a majority, asked at or after `since`, has confirmed `primary`.
+    pub(super) async fn confirm(
+        &self,
+        primary: &Address,
+        since: Moment,
+        deadline: Moment,
+    ) -> Result<(), Failure> {
+        let _turn = self.turn.lock().await;
+        if self.last(primary).is_some_and(|asked| asked >= since) {
+            return Ok(());
+        }
+        let asked = self.clock.now();
+        let verdict = self.ask_all(primary, deadline).await;
+        if verdict.agree >= verdict.needed {
+            let primary = primary.clone();
+            *self.confirmed() = Some(Confirmed { primary, asked });
+            return Ok(());
+        }
+        let failure = unconfirmed(&verdict, &self.service).at(primary);
+        Err(failure.ending_the_connection(verdict.has_moved()))
+    }
+
+    /// When the last confirmation of `primary` was asked for.
+    fn last(&self, primary: &Address) -> Option<Moment> {
+        let confirmed = self.confirmed();
+        let last = confirmed.as_ref().filter(|last| last.primary == *primary);
+        last.map(|last| last.asked)
+    }
+
+    fn confirmed(&self) -> MutexGuard<'_, Option<Confirmed>> {
+        self.confirmed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask_all(&self, primary: &Address, deadline: Moment) -> Verdict {
+        let mut verdict = Verdict {
+            needed: self.service.majority(),
+            ..Verdict::default()
+        };
+        let (Address::Tcp { host, port } | Address::Tls { host, port }) = primary else {
+            return verdict;
+        };
+        let mut asked: FuturesUnordered<_> = self
+            .sentinels
+            .iter()
+            .map(|sentinel| self.view(sentinel, (host, *port), deadline))
+            .collect();
+        let mut seen = HashSet::new();
+        while let Some(view) = asked.next().await {
+            // One that was named by two addresses has one vote.
+            let Some(view) = view.filter(|view| seen.insert(view.id.clone())) else {
+                continue;
+            };
+            verdict.needed = verdict.needed.max(view.sentinels / 2 + 1);
+            match view.primary {
+                Some((named, at)) if named == *host && at == *port && !view.voted => {
+                    verdict.agree += 1;
+                }
+                Some((named, at)) if named == *host && at == *port => verdict.voted += 1,
+                _ => verdict.elsewhere += 1,
+            }
+            if verdict.agree >= verdict.needed {
+                break;
+            }
+        }
+        verdict
+    }
+
+    async fn view(
+        &self,
+        sentinel: &Sentinel,
+        primary: (&str, u16),
+        deadline: Moment,
+    ) -> Option<View> {
+        let now = self.clock.now();
+        let looking = sentinel.look(&self.service, primary, now);
+        match bounded(&*self.clock, deadline.since(now), looking).await {
+            Some(view) => view.ok(),
+            None => {
+                sentinel.hang_up();
+                None
+            }
+        }
+    }
+}
