@@ -1,12 +1,8 @@
 //! Which lock each of tenure's peer names takes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::clock::SystemClock;
-use tenure::stores::memory::MemoryStore;
-use tenure::stores::redis::RedisStore;
-use tenure::{Guard, Lock, Store, Tenure};
+use tenure::{Guard, Lock, Tenure};
 
 use crate::Fault;
 
@@ -29,17 +25,23 @@ enum Flavour {
     Permit,
 }
 
-const KINDS: [(&str, PeerKind); 5] = [
+const KINDS: [(&str, PeerKind); 6] = [
     ("tenure", PeerKind::new("redis", Flavour::Mutex)),
     ("tenure-sqlite", PeerKind::new("sqlite", Flavour::Mutex)),
     ("tenure-memory", PeerKind::new("memory", Flavour::Mutex)),
     ("tenure-rw", PeerKind::new("redis", Flavour::Write)),
     ("tenure-sem", PeerKind::new("redis", Flavour::Permit)),
+    ("tenure-redlock", PeerKind::new("redlock", Flavour::Mutex)),
 ];
 
 impl PeerKind {
     const fn new(scheme: &'static str, flavour: Flavour) -> Self {
         Self { scheme, flavour }
+    }
+
+    /// Whether it takes the majority of several servers.
+    pub(crate) fn is_quorum(self) -> bool {
+        self.scheme == "redlock"
     }
 
     /// # Errors
@@ -59,33 +61,18 @@ impl PeerKind {
     /// # Errors
     /// If the URL is not of this peer's store, or the store cannot be reached.
     pub(crate) async fn connect(self, url: &str) -> Result<Peer, Fault> {
-        self.check(url)?;
+        let url = match self.scheme {
+            // The contract names the servers one by one.
+            "redlock" => format!("redlock://{}", url.replace("redis://", "")),
+            _ => url.to_owned(),
+        };
+        if !url.starts_with(self.scheme) {
+            return Err(format!("this peer needs a URL of {}:", self.scheme).into());
+        }
         Ok(Peer {
-            tenure: tenure::connect(url).await?,
+            tenure: tenure::connect(&url).await?,
             flavour: self.flavour,
         })
-    }
-
-    /// The peer's store alone, without a client.
-    ///
-    /// # Errors
-    /// As for [`connect`](Self::connect), and for a store that is only measured through the client.
-    pub(crate) async fn store(self, url: &str) -> Result<Arc<dyn Store>, Fault> {
-        self.check(url)?;
-        let clock = Arc::new(SystemClock::start()?);
-        match self.scheme {
-            "redis" => Ok(Arc::new(RedisStore::connect(url, clock).await?)),
-            "memory" => Ok(Arc::new(MemoryStore::new(clock))),
-            other => Err(format!("a store of {other}: is not measured alone").into()),
-        }
-    }
-
-    fn check(self, url: &str) -> Result<(), Fault> {
-        if url.starts_with(self.scheme) {
-            Ok(())
-        } else {
-            Err(format!("this peer needs a URL of {}:", self.scheme).into())
-        }
     }
 }
 
@@ -97,6 +84,18 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// Takes `name` if that can be done at once.
+    pub(crate) async fn try_acquire(
+        &self,
+        name: &str,
+        ttl: Duration,
+    ) -> Result<Option<Guard>, tenure::Error> {
+        Ok(match self.lock(name).ttl(ttl).try_acquire().await? {
+            tenure::Attempt::Acquired(guard) => Some(guard),
+            tenure::Attempt::Busy(_) => None,
+        })
+    }
+
     /// Takes `name`, waiting for it as long as it takes.
     pub(crate) async fn acquire(&self, name: &str, ttl: Duration) -> Result<Guard, tenure::Error> {
         self.lock(name).ttl(ttl).acquire().await
@@ -142,6 +141,13 @@ mod tests {
     async fn a_peer_refuses_the_store_of_another() {
         let kind = PeerKind::read("tenure-sqlite").unwrap();
         assert!(kind.connect("memory:").await.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_servers_of_a_quorum_are_named_one_by_one() {
+        let kind = PeerKind::read("tenure-redlock").unwrap();
+        let error = kind.connect("redis://a,redis://b").await.unwrap_err();
+        assert!(error.to_string().contains("2 servers"), "{error}");
     }
 
     #[tokio::test]

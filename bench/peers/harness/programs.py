@@ -34,7 +34,8 @@ class Peer:
 
 PEERS = {peer.name: peer for peer in [
     Peer("tenure", "tenure"), Peer("tenure-rw", "tenure"), Peer("tenure-sem", "tenure"),
-    Peer("tenure-sqlite", "tenure"), Peer("tenure-memory", "tenure"), Peer("tenure-cli", "tenure"),
+    Peer("tenure-sqlite", "tenure"), Peer("tenure-memory", "tenure"), Peer("tenure-redlock", "tenure"),
+    Peer("tenure-cli", "tenure"),
     Peer("flock", "system"),
     Peer("raw-ping", "rust"), Peer("raw-set", "rust"), Peer("raw-plain", "rust"), Peer("raw-script", "rust"),
     Peer("rslock", "rust", ("Cargo.lock", r'name = "rslock"\nversion = "([^"]+)"')),

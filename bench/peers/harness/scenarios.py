@@ -1,8 +1,6 @@
 """The scenarios: what each shows, which peers take part, which figures stand in its table."""
 from dataclasses import dataclass
 
-from .growth import GROWTH
-
 
 @dataclass(frozen=True)
 class Size:
@@ -28,15 +26,6 @@ class Scenario:
     lower_is_better: bool = True
     rounds: int = 0  # 0: as asked for
     quick: bool = True  # part of --quick
-    axis: str = "peer"  # what its rows are
-
-    def rows(self, options):
-        if options.peers:
-            return [peer for peer in self.peers if peer in options.peers]
-        return [peer for peer in self.peers if not (options.quick and peer in NOT_QUICK)]
-
-    def peer(self, row):
-        return row
 
 
 FLOORS = ("raw-ping", "raw-set", "raw-plain", "raw-script")
@@ -48,7 +37,7 @@ HOLDING = ("scripts_per_s", "commands_per_s", "script_p99_us", "server_cpu_pct",
 CONTENDED = ("gap_p50_us", "gap_p99_us", "wait_p50_ms", "wait_p99_ms", "wait_max_ms", "grants_per_s", "jain", "starved",
              "overlaps", "scripts_per_grant", "commands_per_grant")
 QUORUM = ("p50_us", "p99_us", "max_us", "ok", "failed")
-QUORUM_PEERS = ("redisson-redlock", "redsync", "rslock", "node-redlock", "pottery")
+QUORUM_PEERS = ("tenure-redlock", "redisson-redlock", "redsync", "rslock", "node-redlock", "pottery")
 
 SCENARIOS = {scenario.name: scenario for scenario in [
     Scenario("serial", "One worker, one name, nobody else: acquire + release. Server and client on one core.",
@@ -83,10 +72,7 @@ SCENARIOS = {scenario.name: scenario for scenario in [
              QUORUM_PEERS, quick=False),
     Scenario("quorum-hung", "The same with one server that does not answer (SIGSTOP).",
              lambda m, peer: m.quorum(peer, hung=True), QUORUM, QUORUM_PEERS, rounds=1, quick=False),
-]} | GROWTH
-
-# Words that stand for several scenarios.
-GROUPS = {"growth": tuple(GROWTH)}
+]}
 
 # What `--quick` leaves out: variations of peers that stay.
 NOT_QUICK = ("raw-plain", "tenure-rw", "tenure-sem", "redsync", "redisson-rw", "redisson-fair")

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::peer::{Peer, TTL};
-use crate::steps::Steps;
 use crate::time::pause;
 use crate::{Fault, complain};
 
@@ -15,7 +14,6 @@ pub(crate) struct Wait {
     workers: u64,
     length: Duration,
     name: String,
-    steps: Steps,
 }
 
 /// The holder's ttl: long enough that its renewals do not count as the cost of waiting.
@@ -27,13 +25,11 @@ impl Wait {
             workers: arguments.number("workers")?,
             length: arguments.seconds()?,
             name: arguments.text("name")?,
-            steps: Steps::read(arguments)?,
         })
     }
 
     pub(super) async fn run(&self, peer: &Peer) -> Result<Value, Fault> {
         let guard = peer.acquire(&self.name, HOLDER_TTL).await?;
-        self.steps.done("begun").await?;
         for _ in 0..self.workers {
             let (peer, name) = (peer.clone(), self.name.clone());
             tokio::spawn(async move {
@@ -42,8 +38,8 @@ impl Wait {
                 }
             });
         }
-        // The others' programs give the first try of the last one as much, or more.
-        pause(Duration::from_millis((self.workers * 2).clamp(500, 5000))).await;
+        // The others' programs give the first try of the last one as much.
+        pause(Duration::from_millis((self.workers * 2).max(500))).await;
         complain("ready");
         pause(self.length).await;
         guard.release().await?;

@@ -16,6 +16,8 @@ use crate::stores::memory::MemoryStore;
 /// | `sqlite:PATH` | a file, for processes of one machine | `sqlite` |
 /// | `redis://HOST[:PORT][/DB]`, `rediss://…`, `redis+unix://…` | one Redis server | `redis` |
 /// | `redis+sentinel://HOST1,HOST2,HOST3/SERVICE[/DB]`, `rediss+sentinel://…` | the primary that Sentinel names | `redis` |
+/// | `redlock://HOST,HOST,HOST[,…][/DB]`, `redlocks://…` (TLS) | a majority of Redis servers | `redis` |
+/// | `redis+all://HOST,HOST[,…][/DB]`, `rediss+all://…` (TLS) | Redis servers that must all agree | `redis` |
 ///
 /// # Errors
 /// [`ErrorKind::Configuration`] for a URL that makes no sense, with a suggestion where there is one;
@@ -38,13 +40,14 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
         "redis" | "rediss" | "redis+unix" | "unix" | "redis+sentinel" | "rediss+sentinel" => {
             open_redis(url, &clock).await?
         }
+        "redlock" | "redlocks" | "redis+all" | "rediss+all" => open_quorum(url, &clock).await?,
         _ => return Err(unknown(scheme, rest)),
     };
     Tenure::new(store, clock).await
 }
 
 /// The schemes that a URL may begin with.
-const SCHEMES: [&str; 8] = [
+const SCHEMES: [&str; 12] = [
     "memory",
     "sqlite",
     "redis",
@@ -53,6 +56,10 @@ const SCHEMES: [&str; 8] = [
     "unix",
     "redis+sentinel",
     "rediss+sentinel",
+    "redlock",
+    "redlocks",
+    "redis+all",
+    "rediss+all",
 ];
 
 #[cfg(feature = "sqlite")]
@@ -76,6 +83,17 @@ async fn connect_sqlite(_url: &str, _clock: Arc<dyn Clock>) -> Result<Tenure, Er
 async fn open_redis(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
     let store = crate::stores::redis::RedisStore::connect(url, clock.clone()).await?;
     Ok(Arc::new(store))
+}
+
+#[cfg(feature = "redis")]
+async fn open_quorum(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    let opening = crate::stores::quorum::QuorumStore::connect_redis(url, clock.clone());
+    Ok(Arc::new(opening.await?))
+}
+
+#[cfg(not(feature = "redis"))]
+async fn open_quorum(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    Err(left_out("redis"))
 }
 
 #[cfg(not(feature = "redis"))]

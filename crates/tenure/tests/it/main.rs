@@ -59,6 +59,8 @@ mod redis_sentinel;
 mod redis_store;
 #[cfg(feature = "redis")]
 mod redis_tls;
+#[cfg(all(feature = "test-util", feature = "redis"))]
+mod redlock;
 mod support;
 
 #[cfg(feature = "sqlite")]

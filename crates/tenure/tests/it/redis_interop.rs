@@ -152,7 +152,7 @@ async fn waits(tenure: &Tenure, name: &str) {
 }
 
 /// A Python process that uses redis-py's `Lock`.
-struct Theirs {
+pub(crate) struct Theirs {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -160,13 +160,19 @@ struct Theirs {
 
 impl Theirs {
     fn start(server: &RedisServer) -> Self {
+        Self::run(include_str!("support/foreign_lock.py"), &[server.port()])
+    }
+
+    /// One that does so on several servers at once.
+    pub(crate) fn start_redlock(ports: &[u16]) -> Self {
+        Self::run(include_str!("support/foreign_redlock.py"), ports)
+    }
+
+    fn run(program: &str, ports: &[u16]) -> Self {
         let python = std::env::var_os("TENURE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
         let mut process = Command::new(python)
-            .args([
-                "-c",
-                include_str!("support/foreign_lock.py"),
-                &server.port().to_string(),
-            ])
+            .args(["-c", program])
+            .args(ports.iter().map(ToString::to_string))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -180,7 +186,7 @@ impl Theirs {
         }
     }
 
-    fn say(&mut self, words: &str) -> String {
+    pub(crate) fn say(&mut self, words: &str) -> String {
         self.tell(words);
         self.hear()
     }

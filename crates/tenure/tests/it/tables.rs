@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use tenure::Guarantees;
 use tenure::core::{Holds, PromiseId};
-use tenure::stores::{memory, redis, sqlite};
+use tenure::stores::{memory, quorum, redis, sqlite};
 
-const STORES: [Guarantees; 4] = [
+const STORES: [Guarantees; 6] = [
     memory::GUARANTEES,
     sqlite::GUARANTEES,
     redis::GUARANTEES,
     redis::SENTINEL_GUARANTEES,
+    quorum::MAJORITY,
+    quorum::UNANIMOUS,
 ];
 
 #[test]

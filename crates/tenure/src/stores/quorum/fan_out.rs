@@ -78,7 +78,11 @@ impl FanOut {
         if !self.started {
             // Everybody is asked first: who answers at once must not keep the others waiting.
             self.started = true;
-            poll_fn(|context| Poll::Ready(self.poll_all(context))).await;
+            poll_fn(|context| {
+                self.poll_all(context);
+                Poll::Ready(())
+            })
+            .await;
         }
         self.heard.pop()
     }

@@ -14,10 +14,14 @@ mod listing;
 mod look;
 mod meet;
 mod member;
+#[cfg(feature = "redis")]
+mod options;
 mod question;
 mod rings;
 mod rivals;
 mod round;
+#[cfg(feature = "redis")]
+mod servers;
 mod take;
 
 use std::sync::{Arc, Weak};

@@ -173,7 +173,9 @@ impl Round {
                         continue;
                     }
                     (_, outcome) => {
-                        paid.extend(self.take_all_back(take));
+                        // If too few answer, the others are a moment late, and the caller has time.
+                        let patient = outcome.is_none();
+                        paid.extend(self.take_all_back(take, patient));
                         if take.waits() && matches!(outcome, Some(Outcome::Busy(_))) {
                             watched.push(take);
                         }
@@ -234,8 +236,9 @@ impl Round {
         afterwards.nothing();
     }
 
-    /// Takes every vote back that was or may yet be given. Answers where to wait for those that were.
-    fn take_all_back(&self, take: &Take) -> Vec<oneshot::Receiver<()>> {
+    /// Takes every vote back that was or may yet be given. Answers where to wait for those that were,
+    /// and if `patient` also for those that may be.
+    fn take_all_back(&self, take: &Take, patient: bool) -> Vec<oneshot::Receiver<()>> {
         let mut paid = Vec::new();
         for (member, questions) in self.asked.iter().enumerate() {
             if questions.is_empty() {
@@ -252,6 +255,17 @@ impl Round {
                         ..debt
                     };
                     self.shared.owe(member, debt);
+                    paid.push(told);
+                }
+                None if patient => {
+                    let paid_first = Some(tell);
+                    self.shared.owe(
+                        member,
+                        Debt {
+                            paid: paid_first,
+                            ..debt
+                        },
+                    );
                     paid.push(told);
                 }
                 Some(Voice::Silent) | None => self.shared.owe(member, debt),
@@ -277,7 +291,7 @@ impl Drop for Round {
         for question in &self.questions {
             if let Question::Take(take) = question {
                 // Whoever waited for it is gone.
-                drop(self.take_all_back(take));
+                drop(self.take_all_back(take, false));
             }
         }
     }

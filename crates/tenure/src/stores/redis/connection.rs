@@ -17,6 +17,7 @@ use super::errors::{self, Failure};
 use super::options::{Address, Options};
 use super::sentinel::{self, Sentinels};
 use super::subscription::{self, Listeners, SecondConnection};
+use super::watching;
 use crate::clock::{Clock, bounded};
 
 /// Connecting takes one round trip or two; a server that needs longer is as good as down.
@@ -48,6 +49,8 @@ pub(super) struct Live {
     connection: MultiplexedConnection,
     pub(super) generation: u64,
     pub(super) protocol: ProtocolVersion,
+    /// Whether the server tells us of keys that change, if it is asked to.
+    pub(super) watches: bool,
     /// Ends with the connection. The driver would keep it up for as long as any call waits on it.
     given_up: watch::Receiver<()>,
     /// Where the server is.
@@ -231,7 +234,7 @@ impl Link {
         wire.second = None;
         let generation = self.generations.fetch_add(1, Ordering::AcqRel) + 1;
         let (kept, given_up) = watch::channel(());
-        let live = match self.sentinels.clone() {
+        let mut live = match self.sentinels.clone() {
             None => {
                 let address = self.options.address.clone();
                 self.open_at(address, generation, &given_up, wire).await?
@@ -241,6 +244,7 @@ impl Link {
                     .await?
             }
         };
+        live.watches = watching::begin(self, &live).await;
         let channels = self.listeners.channels();
         if !channels.is_empty() {
             self.subscribe(&live, wire, &channels).await?;
@@ -348,6 +352,7 @@ impl Link {
             connection,
             generation,
             protocol,
+            watches: false,
             given_up,
             address: address.clone(),
         })
@@ -365,6 +370,7 @@ impl Link {
                 (PushKind::Message, [Value::BulkString(channel), Value::BulkString(text)]) => {
                     deliver(&listeners, &link, &address, channel, text);
                 }
+                (PushKind::Invalidate, keys) => watching::told(&listeners, keys),
                 (PushKind::Disconnection, _) => {
                     if let Some(link) = link.upgrade() {
                         link.discard_generation(generation);

@@ -13,6 +13,7 @@ mod scripts;
 mod sentinel;
 mod step;
 mod subscription;
+mod watching;
 
 use std::sync::{Arc, Weak};
 
@@ -56,7 +57,17 @@ impl RedisStore {
     /// # Errors
     /// [`Configuration`](tenure_core::ErrorKind::Configuration) if the URL is wrong.
     pub fn connect_lazily(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let options = Options::parse(url)?;
+        Self::lazily(Options::parse(url)?, clock)
+    }
+
+    /// Like [`connect_lazily`](Self::connect_lazily), and has the server tell us of keys that change.
+    pub(crate) fn watching(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let mut options = Options::parse(url)?;
+        options.watching = true;
+        Self::lazily(options, clock)
+    }
+
+    fn lazily(options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let nonces = Nonces::new()?;
         let link = Link::new(options, clock);
         Ok(Self { link, nonces })

@@ -57,6 +57,8 @@ pub(super) struct Options {
     pub(super) replicas: Option<Replicas>,
     /// Under Sentinel: no lease lasts longer, so that a failover can be waited out.
     pub(super) max_ttl: Duration,
+    /// Whether the server is asked to tell us of keys that change. Not an option of a URL.
+    pub(super) watching: bool,
 }
 
 /// Where the server is.
@@ -120,6 +122,7 @@ impl Options {
             call_timeout: DEFAULT_CALL_TIMEOUT,
             replicas: None,
             max_ttl: DEFAULT_MAX_TTL,
+            watching: false,
         };
         match options.address {
             Address::Unix(_) => {}

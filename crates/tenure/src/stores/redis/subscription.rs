@@ -104,6 +104,17 @@ impl Listeners {
         }
     }
 
+    /// Tells everybody that the lock with this key may be free.
+    pub(super) fn maybe_free(&self, key: &[u8]) {
+        let name = std::str::from_utf8(key).ok();
+        let name = name.and_then(|key| LockName::new(key.strip_prefix(&self.prefix)?).ok());
+        let Some(name) = name else { return };
+        let listeners: Vec<_> = self.lock().values().filter_map(Weak::upgrade).collect();
+        for listener in listeners {
+            listener.pushed(Push::MaybeFree(name.clone()));
+        }
+    }
+
     /// What a message says, and to whom; one that we cannot read is not for us.
     pub(super) fn read(&self, channel: &[u8], text: &[u8]) -> Option<(Arc<dyn Listener>, Push)> {
         let channel = std::str::from_utf8(channel).ok()?;

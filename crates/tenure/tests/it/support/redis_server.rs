@@ -77,12 +77,8 @@ impl RedisServer {
 
     /// `rediss://localhost:PORT`.
     pub(crate) fn tls_url(&self) -> String {
-        format!("rediss://localhost:{}", self.tls_port())
-    }
-
-    /// The port on which it speaks TLS.
-    pub(crate) fn tls_port(&self) -> u16 {
-        self.tls_port.expect("started with `start_encrypted`")
+        let port = self.tls_port.expect("started with `start_encrypted`");
+        format!("rediss://localhost:{port}")
     }
 
     /// The Unix socket that the server listens on too.

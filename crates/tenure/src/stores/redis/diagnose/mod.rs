@@ -129,7 +129,7 @@ async fn protocol(link: &Link) -> Result<Finding, Failure> {
 }
 
 /// What the server says about itself, as keys and values.
-async fn facts(link: &Link, command: &[&str]) -> Facts {
+pub(super) async fn facts(link: &Link, command: &[&str]) -> Facts {
     let mut asked = redis::cmd(command[0]);
     asked.arg(&command[1..]);
     let value = ask(link, &asked, link.deadline()).await?;

@@ -1,0 +1,301 @@
+//! Redlock on real servers: some of them hang, die, come back empty or turn out to be one; and beside
+//! others who lock the same keys.
+
+use std::time::Duration;
+
+use tenure::{Attempt, ErrorKind, Loss, Severity, Tenure};
+
+use crate::client_world::{acquired, millis, secs};
+use crate::redis_interop::Theirs;
+use crate::support::redis_server::RedisServer;
+use crate::support::wait::{PATIENCE, elapsed, eventually_async};
+
+/// Nothing below is about this time-out, and a busy machine needs its time.
+const PATIENT: &str = "node_timeout=1s";
+
+struct Servers(Vec<RedisServer>);
+
+impl Servers {
+    fn start(count: usize) -> Self {
+        Self((0..count).map(|_| RedisServer::start()).collect())
+    }
+
+    fn url(&self, scheme: &str) -> String {
+        let addresses: Vec<_> = self.0.iter().map(RedisServer::address).collect();
+        format!("{scheme}://{}?{PATIENT}", addresses.join(","))
+    }
+
+    async fn client(&self) -> Tenure {
+        tenure::connect(&self.url("redlock")).await.unwrap()
+    }
+
+    /// On how many of these servers there is a key.
+    fn votes(&self, servers: std::ops::Range<usize>, key: &str) -> usize {
+        let servers = self.0[servers].iter();
+        let held = servers.filter(|server| server.command(&["EXISTS", key]) == "1");
+        held.count()
+    }
+}
+
+#[tokio::test]
+async fn five_servers_agree_in_one_round_on_plain_keys_with_an_expiry() {
+    let servers = Servers::start(5);
+    let tenure = servers.client().await;
+    let guard = acquired(tenure.lock("job").try_acquire().await.unwrap());
+    let all = async || (servers.votes(0..5, "tenure:job") == 5).then_some(());
+    eventually_async("all five have the vote", all).await;
+    for server in &servers.0 {
+        assert_eq!(server.command(&["TYPE", "tenure:job"]), "string");
+        let value = server.command(&["GET", "tenure:job"]);
+        assert!(
+            value.contains(&format!(" {} ", guard.lease().fence)),
+            "{value}"
+        );
+        let left: u64 = server.command(&["PTTL", "tenure:job"]).parse().unwrap();
+        assert!(left > 20_000 && left < 31_000, "{left}");
+    }
+    guard.release().await.unwrap();
+    let none = async || (servers.votes(0..5, "tenure:job") == 0).then_some(());
+    eventually_async("nothing is left", none).await;
+}
+
+/// With a node time-out of a second, waiting for the hung one even once per call would take a minute.
+#[tokio::test]
+async fn one_server_that_hangs_slows_nothing_down() {
+    let servers = Servers::start(5);
+    let (tenure, other) = (servers.client().await, servers.client().await);
+    let kept = acquired(
+        tenure
+            .lock("kept")
+            .ttl(secs(3))
+            .try_acquire()
+            .await
+            .unwrap(),
+    );
+    servers.0[1].stop();
+    let ((), took) = elapsed(async {
+        for _ in 0..30 {
+            let guard = acquired(tenure.lock("job").try_acquire().await.unwrap());
+            let busy = other.lock("job").try_acquire().await.unwrap();
+            assert!(matches!(busy, Attempt::Busy(_)));
+            guard.release().await.unwrap();
+        }
+    })
+    .await;
+    assert!(took < PATIENCE, "{took:?}");
+    // Renewed meanwhile, and once more.
+    let renewed = async || (kept.remaining() > millis(2_500)).then_some(());
+    eventually_async("it is renewed", renewed).await;
+    servers.0[1].resume();
+    kept.release().await.unwrap();
+    let none = async || (servers.votes(0..5, "tenure:job") == 0).then_some(());
+    eventually_async("nothing is left where it hung", none).await;
+}
+
+#[tokio::test]
+async fn two_of_five_may_die_and_with_three_gone_everybody_is_told_in_time() {
+    let mut servers = Servers::start(5);
+    let tenure = servers.client().await;
+    let guard = acquired(
+        tenure
+            .lock("kept")
+            .ttl(secs(4))
+            .try_acquire()
+            .await
+            .unwrap(),
+    );
+    servers.0[0].kill();
+    servers.0[4].kill();
+    let job = async || tenure.lock("job").try_acquire().await.ok();
+    let job = acquired(eventually_async("three are enough", job).await);
+    job.release().await.unwrap();
+    guard.ensure().unwrap();
+
+    servers.0[2].kill();
+    let (error, took) = elapsed(tenure.lock("job").try_acquire()).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("of 5 servers answer"), "{error}");
+    assert!(took < PATIENCE, "{took:?}");
+    assert_eq!(guard.lost().await, Loss::Expired);
+    assert_eq!(
+        servers.votes(1..2, "tenure:kept"),
+        1,
+        "told while the vote of a server that is still there lasts"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_empty_gets_the_vote_of_a_holder_again() {
+    let mut servers = Servers::start(3);
+    let tenure = servers.client().await;
+    let guard = acquired(tenure.lock("job").ttl(secs(2)).try_acquire().await.unwrap());
+    // One after the other: with each renewal the majority is whole again.
+    for index in 0..3 {
+        servers.0[index].kill();
+        servers.0[index].restart();
+        let back = async || (servers.votes(0..3, "tenure:job") == 3).then_some(());
+        eventually_async("all three have the vote", back).await;
+        guard.ensure().unwrap();
+    }
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn one_server_under_several_names_is_refused() {
+    let servers = Servers::start(2);
+    let (one, two) = (servers.0[0].port(), servers.0[1].address());
+    let url = format!("redlock://127.0.0.1:{one},{two},localhost:{one}?{PATIENT}");
+    let error = tenure::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert!(error.to_string().contains("the same server"), "{error}");
+
+    let url = format!("redlock://127.0.0.1:{one},{two}");
+    let error = tenure::connect(&url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+}
+
+#[tokio::test]
+async fn a_duplicate_that_was_not_there_at_first_gets_no_vote_later() {
+    let mut servers = Servers::start(2);
+    let (one, two) = (servers.0[0].address(), servers.0[1].address());
+    let proxy = crate::support::proxy::Proxy::to(one.clone()).await;
+    proxy.refuse(true);
+    let proxied = proxy.url().replace("redis://", "");
+    let url = format!("redlock://{one},{two},{proxied}?{PATIENT}");
+    let tenure = tenure::connect(&url).await.unwrap();
+    proxy.refuse(false);
+    let noticed = async || {
+        let findings = tenure.diagnose().await.unwrap();
+        let found = findings
+            .iter()
+            .find(|finding| finding.subject == "duplicate");
+        found.map(|finding| finding.severity)
+    };
+    let severity = eventually_async("it is noticed", noticed).await;
+    assert_eq!(severity, Severity::Danger);
+    // Two voices are a majority of three; the second voice of the first server is none.
+    drop(acquired(tenure.lock("job").try_acquire().await.unwrap()));
+    servers.0[1].kill();
+    let error = async || tenure.lock("other").try_acquire().await.err();
+    let error = eventually_async("one voice is not enough", error).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+}
+
+/// A waiter asks by itself every 5 s: whoever gets it sooner was told.
+#[tokio::test]
+async fn waiters_are_told_and_one_after_the_other_gets_it() {
+    let servers = Servers::start(3);
+    let holder = servers.client().await;
+    let guard = holder.lock("job").acquire().await.unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let tenure = servers.client().await;
+        waiting.push(tokio::spawn(async move {
+            let guard = tenure.lock("job").acquire().await.unwrap();
+            let fence = guard.fence();
+            guard.release().await.unwrap();
+            fence
+        }));
+    }
+    let watched = async || {
+        let info = servers.0[0].command(&["INFO", "stats"]);
+        let keys = info
+            .lines()
+            .find(|line| line.starts_with("tracking_total_items"))?;
+        (!keys.trim().ends_with(":0")).then_some(())
+    };
+    eventually_async("the key is watched", watched).await;
+    let first = guard.fence();
+    let (fences, took) = elapsed(async {
+        guard.release().await.unwrap();
+        let mut fences = Vec::new();
+        for waiter in waiting {
+            fences.push(waiter.await.unwrap());
+        }
+        fences
+    })
+    .await;
+    assert!(took < secs(4), "somebody was not told: {took:?}");
+    assert!(fences.iter().all(|fence| *fence > first));
+}
+
+#[tokio::test]
+async fn dual_primary_takes_both_and_refuses_while_one_is_down() {
+    let mut servers = Servers::start(2);
+    let tenure = tenure::connect(&servers.url("redis+all")).await.unwrap();
+    let guard = acquired(tenure.lock("job").ttl(secs(3)).try_acquire().await.unwrap());
+    assert_eq!(servers.votes(0..2, "tenure:job"), 2);
+    servers.0[1].kill();
+    let error = tenure.lock("other").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(servers.votes(0..1, "tenure:other"), 0, "rolled back");
+    let renewed = async || (guard.remaining() > millis(2_500)).then_some(());
+    eventually_async("a holder keeps what it has", renewed).await;
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn beside_redis_py_on_the_same_servers_and_keys() {
+    let servers = Servers::start(3);
+    let ports: Vec<_> = servers.0.iter().map(RedisServer::port).collect();
+    let mut theirs = Theirs::start_redlock(&ports);
+    let url = format!("{}&prefix=", servers.url("redlock"));
+    let tenure = tenure::connect(&url).await.unwrap();
+
+    assert_eq!(theirs.say("try job 60"), "acquired");
+    let Attempt::Busy(blocked) = tenure.lock("job").try_acquire().await.unwrap() else {
+        panic!("we got a lock that they hold");
+    };
+    assert!(blocked.contention.is_foreign());
+    let waiting = tokio::spawn(tenure.lock("job").acquire());
+    assert_eq!(theirs.say("release job"), "released");
+    let guard = waiting.await.unwrap().unwrap();
+    assert_eq!(theirs.say("try job 60"), "busy");
+    guard.ensure().unwrap();
+    guard.release().await.unwrap();
+    let free = async || (servers.votes(0..3, "job") == 0).then_some(());
+    eventually_async("ours is gone everywhere", free).await;
+    assert_eq!(theirs.say("try job 60"), "acquired");
+}
+
+/// The plain protocol of them all: SET NX PX and compare-and-delete.
+#[tokio::test]
+async fn a_foreign_majority_keeps_us_out_and_a_foreign_minority_does_not() {
+    let servers = Servers::start(5);
+    let url = format!("{}&prefix=", servers.url("redlock"));
+    let tenure = tenure::connect(&url).await.unwrap();
+    let set = |index: usize, key: &str| {
+        let server = &servers.0[index];
+        server.command(&["SET", key, "theirs", "NX", "PX", "60000"])
+    };
+    for index in 0..2 {
+        assert_eq!(set(index, "job"), "OK");
+    }
+    let guard = acquired(tenure.lock("job").try_acquire().await.unwrap());
+    for index in 2..5 {
+        assert_eq!(set(index, "job"), "(nil)", "we hold the others");
+    }
+    guard.release().await.unwrap();
+    assert_eq!(servers.votes(0..2, "job"), 2, "theirs are untouched");
+
+    for index in 0..3 {
+        set(index, "job");
+    }
+    let busy = tenure.lock("job").try_acquire().await.unwrap();
+    assert!(matches!(busy, Attempt::Busy(_)));
+    assert_eq!(
+        servers.votes(3..5, "job"),
+        0,
+        "and what we got is given back"
+    );
+    let holds: Duration = blocked_for(&busy);
+    assert!(holds <= secs(61), "{holds:?}");
+}
+
+fn blocked_for(attempt: &Attempt) -> Duration {
+    match attempt {
+        Attempt::Busy(blocked) => blocked.expires_in(&blocked.contention.holders[0]).unwrap(),
+        Attempt::Acquired(_) => panic!("not busy"),
+    }
+}
