@@ -7,6 +7,7 @@ mod arguments;
 mod figures;
 mod peer;
 mod scenario;
+mod steps;
 mod time;
 
 use std::io::Write;

@@ -1,8 +1,12 @@
 //! Which lock each of tenure's peer names takes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::{Guard, Lock, Tenure};
+use tenure::clock::SystemClock;
+use tenure::stores::memory::MemoryStore;
+use tenure::stores::redis::RedisStore;
+use tenure::{Guard, Lock, Store, Tenure};
 
 use crate::Fault;
 
@@ -66,13 +70,33 @@ impl PeerKind {
             "redlock" => format!("redlock://{}", url.replace("redis://", "")),
             _ => url.to_owned(),
         };
-        if !url.starts_with(self.scheme) {
-            return Err(format!("this peer needs a URL of {}:", self.scheme).into());
-        }
+        self.check(&url)?;
         Ok(Peer {
             tenure: tenure::connect(&url).await?,
             flavour: self.flavour,
         })
+    }
+
+    /// The peer's store alone, without a client.
+    ///
+    /// # Errors
+    /// As for [`connect`](Self::connect), and for a store that is only measured through the client.
+    pub(crate) async fn store(self, url: &str) -> Result<Arc<dyn Store>, Fault> {
+        self.check(url)?;
+        let clock = Arc::new(SystemClock::start()?);
+        match self.scheme {
+            "redis" => Ok(Arc::new(RedisStore::connect(url, clock).await?)),
+            "memory" => Ok(Arc::new(MemoryStore::new(clock))),
+            other => Err(format!("a store of {other}: is not measured alone").into()),
+        }
+    }
+
+    fn check(self, url: &str) -> Result<(), Fault> {
+        if url.starts_with(self.scheme) {
+            Ok(())
+        } else {
+            Err(format!("this peer needs a URL of {}:", self.scheme).into())
+        }
     }
 }
 

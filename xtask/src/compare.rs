@@ -38,7 +38,7 @@ pub(crate) fn compare(options: &CompareOptions) -> Result<(), Failure> {
         .arg("--results")
         .arg(bench.join("results"));
     shell::run(&mut harness)?;
-    shell::say("written: bench/results/latest.md and its charts");
+    shell::say("written: bench/results, latest.md or growth.md and their charts");
     Ok(())
 }
 

@@ -41,6 +41,16 @@ def judge(grants, think_ns, workers):
             "starved": workers - len(counts)}
 
 
+def pairs(grants, seconds):
+    """Acquire + release of workers that neither hold nor pause: from the end of one release to the end of the next."""
+    last, spans = {}, []
+    for _, _, released, worker in grants:
+        if worker in last:
+            spans.append(released - last[worker])
+        last[worker] = released
+    return {"own_pairs_per_s": round(len(grants) / seconds, 1), "own_pair_p50_us": round(quantile(spans, .5) / 1e3, 1)}
+
+
 def quantile(values, q):
     values = sorted(values)
     return values[min(len(values) - 1, int(q * len(values)))] if values else float("nan")

@@ -140,19 +140,29 @@ class Store:
             self.folder.cleanup()
 
 
-def start(command):
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(command, stepped=False):
+    """`stepped`: it will be given lines on standard input."""
+    stdin = subprocess.PIPE if stepped else subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def start_ready(command, limit=180):
+def start_ready(command):
     """Starts a program and waits for its `ready` line on standard error."""
     process = start(command)
+    word(process, "ready")
+    return process
+
+
+def word(process, expected, limit=180):
+    """Waits for this line on standard error; False if it did not come."""
     began = time.monotonic()
     while time.monotonic() - began < limit:
         line = process.stderr.readline()
-        if line.strip() == "ready" or not line:
-            break
-    return process
+        if line.strip() == expected:
+            return True
+        if not line:
+            return False
+    return False
 
 
 def finish(process, limit):

@@ -7,16 +7,20 @@ import statistics
 import subprocess
 
 from .chart import chart
+from .chart_lines import lines
+from .growth import Growth
 from .programs import HERE, PEERS, version
+from .slope import sentence
 
 
 def table(scenario, rounds):
     """The table of one scenario: medians over the rounds."""
-    lines = [f"| peer | {' | '.join(scenario.columns)} | note |", "|---|" + "---|" * (len(scenario.columns) + 1)]
-    for peer, results in rounds.items():
+    text = [f"| {scenario.axis} | {' | '.join(scenario.columns)} | note |", "|---|" + "---|" * (len(scenario.columns) + 1)]
+    for row, results in rounds.items():
         cells = [shown(middle(results, column)) for column in scenario.columns]
-        lines.append(f"| {peer} | {' | '.join(cells)} | {note(results)} |")
-    return "\n".join(lines)
+        label = row if isinstance(row, str) else f"{row:,}"
+        text.append(f"| {label} | {' | '.join(cells)} | {note(results)} |")
+    return "\n".join(text)
 
 
 def middle(results, column):
@@ -35,37 +39,62 @@ def shown(value):
 
 
 def write(folder, options, load, measured, skipped):
-    """Writes `latest.md` and a chart per scenario; `measured`: [(scenario, {peer: [figures per round]})]."""
+    """Writes `latest.md`, `growth.md` and a chart per scenario; `measured`: [(scenario, {row: [figures per round]})]."""
     os.makedirs(folder, exist_ok=True)
-    text = ["# Measured side by side", "", *circumstances(options, load, measured, skipped), ""]
-    for scenario, rounds in measured:
-        text += [f"## {scenario.name}", "", scenario.about, "", table(scenario, rounds), ""]
+    compared = [(scenario, rounds) for scenario, rounds in measured if not isinstance(scenario, Growth)]
+    grown = [(scenario, rounds) for scenario, rounds in measured if isinstance(scenario, Growth)]
+    for file, title, how, part in (
+            ("latest.md", "Measured side by side", "medians of interleaved rounds; compare rows of one table only", compared),
+            ("growth.md", "How cost grows", "tenure on Redis; charts show multiples of the value at the smallest size", grown)):
+        if part:
+            text = [f"# {title}", "", *circumstances(options, load, part, skipped), f"- {how}", ""]
+            for scenario, rounds in part:
+                text += [f"## {scenario.name}", "", scenario.about, "", table(scenario, rounds), ""]
+                text += slopes(scenario, rounds) if isinstance(scenario, Growth) else []
+                text += picture(folder, scenario, rounds)
+            with open(os.path.join(folder, file), "w") as out:
+                out.write("\n".join(text))
+
+
+def picture(folder, scenario, rounds):
+    """Draws the chart and answers the lines that show it."""
+    if isinstance(scenario, Growth):
+        drawn, shows = lines(scenario.name, scenario.axis, points(scenario, rounds)), scenario.axis
+    else:
         bars = [(peer, middle(results, scenario.columns[0])) for peer, results in rounds.items()]
         bars = [(peer, value) for peer, value in bars if value is not None]
-        if bars:
-            picture = f"{scenario.name}.svg"
-            with open(os.path.join(folder, picture), "w") as file:
-                file.write(chart(scenario, bars))
-            text += [f"![{scenario.name}: {scenario.columns[0]}]({picture})", ""]
-    with open(os.path.join(folder, "latest.md"), "w") as file:
-        file.write("\n".join(text))
+        drawn, shows = chart(scenario, bars) if bars else None, scenario.columns[0]
+    if drawn is None:
+        return []
+    with open(os.path.join(folder, f"{scenario.name}.svg"), "w") as file:
+        file.write(drawn)
+    return [f"![{scenario.name}: {shows}]({scenario.name}.svg)", ""]
+
+
+def slopes(scenario, rounds):
+    """What the chart shows, in words."""
+    return [*(f"- {sentence(column, line)}" for column, line in points(scenario, rounds).items()), ""]
+
+
+def points(scenario, rounds):
+    """The lines of a growth: {column: [(size, value)]}."""
+    return {column: [(size, middle(results, column)) for size, results in rounds.items()] for column in scenario.charted}
 
 
 def circumstances(options, load, measured, skipped):
     """Date, machine, commit and versions: without them a figure says nothing."""
-    peers = {peer for _, rounds in measured for peer in rounds}
+    peers = {row for _, rounds in measured for row in rounds if row in PEERS}
     versions = sorted({f"{peer} {version(peer)}" for peer in peers if version(peer)})
-    lines = [
+    facts = [
         f"- {datetime.date.today().isoformat()}, commit {commit()}, `{options}`",
         f"- {machine()}; load {load:.1f} before the first measurement",
         f"- Redis {redis_version()}, no persistence, on loopback",
         f"- versions: {', '.join(versions)}" if versions else "- no other libraries",
-        "- medians of interleaved rounds; compare rows of one table only",
     ]
     for toolchain, why in skipped.items():
         names = sorted(name for name, peer in PEERS.items() if peer.toolchain == toolchain)
-        lines.append(f"- skipped: {', '.join(names)} ({why})")
-    return lines
+        facts.append(f"- skipped: {', '.join(names)} ({why})")
+    return facts
 
 
 def machine():

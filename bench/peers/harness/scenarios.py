@@ -1,6 +1,8 @@
 """The scenarios: what each shows, which peers take part, which figures stand in its table."""
 from dataclasses import dataclass
 
+from .growth import GROWTH
+
 
 @dataclass(frozen=True)
 class Size:
@@ -26,6 +28,15 @@ class Scenario:
     lower_is_better: bool = True
     rounds: int = 0  # 0: as asked for
     quick: bool = True  # part of --quick
+    axis: str = "peer"  # what its rows are
+
+    def rows(self, options):
+        if options.peers:
+            return [peer for peer in self.peers if peer in options.peers]
+        return [peer for peer in self.peers if not (options.quick and peer in NOT_QUICK)]
+
+    def peer(self, row):
+        return row
 
 
 FLOORS = ("raw-ping", "raw-set", "raw-plain", "raw-script")
@@ -72,7 +83,10 @@ SCENARIOS = {scenario.name: scenario for scenario in [
              QUORUM_PEERS, quick=False),
     Scenario("quorum-hung", "The same with one server that does not answer (SIGSTOP).",
              lambda m, peer: m.quorum(peer, hung=True), QUORUM, QUORUM_PEERS, rounds=1, quick=False),
-]}
+]} | GROWTH
+
+# Words that stand for several scenarios.
+GROUPS = {"growth": tuple(GROWTH)}
 
 # What `--quick` leaves out: variations of peers that stay.
 NOT_QUICK = ("raw-plain", "tenure-rw", "tenure-sem", "redsync", "redisson-rw", "redisson-fair")

@@ -18,6 +18,12 @@ def cpu_seconds(pid):
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def resident_bytes(pid):
+    """The memory that a process has now."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 class Redis:
     def __init__(self, pin=()):
         self.folder = tempfile.TemporaryDirectory()
@@ -67,9 +73,22 @@ class Redis:
 
     def scripts(self):
         """Script calls: what a client sent, not what the scripts did inside."""
+        return self.of_scripts("calls")
+
+    def script_us(self):
+        """How long script calls kept the server, all together."""
+        return self.of_scripts("usec")
+
+    def of_scripts(self, field):
         stats = self.info("commandstats")
         names = ("cmdstat_evalsha", "cmdstat_eval", "cmdstat_fcall")
-        return sum(int(stats[n].split("calls=")[1].split(",")[0]) for n in names if n in stats)
+        return sum(int(stats[n].split(f"{field}=")[1].split(",")[0]) for n in names if n in stats)
+
+    def used_memory(self):
+        return int(self.info("memory")["used_memory"])
+
+    def keys(self):
+        return int(self.ask("DBSIZE")[1:])
 
     def script_p99_us(self):
         """How long a script call kept the server at the 99th percentile, since the last reset."""
@@ -80,15 +99,15 @@ class Redis:
     def cpu(self):
         return cpu_seconds(self.process.pid)
 
-    def marks(self, pid=None):
-        """Counters to be compared with later ones; `pid`: the client."""
+    def marks(self, *pids):
+        """Counters to be compared with later ones; `pids`: the clients."""
         return {"commands": self.commands(), "scripts": self.scripts(), "cpu": self.cpu(),
-                "client": cpu_seconds(pid) if pid else 0.0, "time": time.monotonic()}
+                "client": sum(map(cpu_seconds, pids)), "time": time.monotonic()}
 
 
 def rates(before, after):
     """What happened per second between two marks."""
     span = after["time"] - before["time"]
     per_second = lambda key: (after[key] - before[key]) / span
-    return {"commands_per_s": round(per_second("commands"), 1), "scripts_per_s": round(per_second("scripts"), 1),
+    return {"commands_per_s": round(per_second("commands"), 1), "scripts_per_s": round(per_second("scripts"), 2),
             "server_cpu_pct": round(100 * per_second("cpu"), 2), "client_cpu_pct": round(100 * per_second("client"), 2)}

@@ -2,9 +2,12 @@
 
 mod hold;
 mod hot;
+mod names;
 mod parallel;
+mod queue;
 mod quorum;
 mod serial;
+mod taking;
 mod wait;
 
 use serde_json::{Map, Value};
@@ -15,7 +18,9 @@ use crate::peer::PeerKind;
 
 use hold::Hold;
 use hot::Hot;
+use names::Names;
 use parallel::Parallel;
+use queue::Queue;
 use quorum::Quorum;
 use serial::Serial;
 use wait::Wait;
@@ -28,6 +33,8 @@ pub(crate) enum Scenario {
     Hot(Hot),
     Wait(Wait),
     Hold(Hold),
+    Names(Names),
+    Queue(Queue),
     Quorum(Quorum),
 }
 
@@ -48,6 +55,8 @@ impl Scenario {
             "hot" => Self::Hot(Hot::read(arguments)?),
             "wait" => Self::Wait(Wait::read(arguments)?),
             "hold" => Self::Hold(Hold::read(arguments)?),
+            "names" => Self::Names(Names::read(arguments)?),
+            "queue" => Self::Queue(Queue::read(arguments)?),
             "quorum" => Self::Quorum(Quorum::read(arguments)?),
             _ => return Err(format!("there is no scenario `{name}`").into()),
         })
@@ -59,14 +68,15 @@ impl Scenario {
                 "the quorum is a peer of its own, and measured in its own scenarios",
             ));
         }
-        let peer = kind.connect(url).await?;
         let figures = match self {
-            Self::Serial(serial) => serial.run(&peer).await?,
-            Self::Parallel(parallel) => parallel.run(&peer).await?,
-            Self::Hot(hot) => hot.run(&peer).await?,
-            Self::Wait(wait) => wait.run(&peer).await?,
-            Self::Hold(hold) => hold.run(&peer).await?,
-            Self::Quorum(quorum) => quorum.run(&peer).await?,
+            Self::Quorum(quorum) => quorum.run(&kind.connect(url).await?).await?,
+            Self::Queue(queue) => queue.run(&*kind.store(url).await?).await?,
+            Self::Serial(serial) => serial.run(&kind.connect(url).await?).await?,
+            Self::Parallel(parallel) => parallel.run(&kind.connect(url).await?).await?,
+            Self::Hot(hot) => hot.run(&kind.connect(url).await?).await?,
+            Self::Wait(wait) => wait.run(&kind.connect(url).await?).await?,
+            Self::Hold(hold) => hold.run(&kind.connect(url).await?).await?,
+            Self::Names(names) => names.run(&kind.connect(url).await?).await?,
         };
         match figures {
             Value::Object(figures) => Ok(Findings::Measured(figures)),
@@ -120,6 +130,20 @@ mod tests {
         let findings = measure("hold", "leases=50 ttl_ms=9000 seconds=0.1").await;
         assert_eq!(number(&findings, "still_held"), 50);
         assert_eq!(number(&findings, "still_valid"), 50);
+    }
+
+    #[tokio::test]
+    async fn names_are_all_taken_and_given_back() {
+        let findings = measure("names", "names=250 n=5").await;
+        assert_eq!(number(&findings, "names"), 250);
+        assert_eq!(number(&findings, "released"), 250);
+    }
+
+    #[tokio::test]
+    async fn a_queue_lets_one_after_the_other_in() {
+        // It fails by itself if somebody is overtaken or not told.
+        let findings = measure("queue", "waiters=100 n=120").await;
+        assert_eq!(number(&findings, "waiters"), 100);
     }
 
     #[tokio::test]

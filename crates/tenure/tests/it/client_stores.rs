@@ -80,6 +80,33 @@ mod redis {
     }
 }
 
+#[cfg(feature = "redis")]
+mod sentinel {
+    use super::*;
+    use crate::support::sentinels::Watched;
+
+    #[tokio::test]
+    async fn dropping_at_every_poll_leaves_nothing_behind() {
+        let watched = Watched::start_calm();
+        let (one, two) = two(&watched.url_with("", "?max_ttl=2m")).await;
+        leaves_nothing_behind(&one, &two).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn many_tasks_exclude_each_other() {
+        let watched = Watched::start_calm();
+        let (one, two) = two(&watched.url()).await;
+        exclude_each_other(&one, &two).await;
+    }
+
+    #[tokio::test]
+    async fn a_guard_does_what_it_says() {
+        let watched = Watched::start_calm();
+        let (one, two) = two(&watched.url_with("", "?max_ttl=2m")).await;
+        the_life_of_a_guard(&one, &two).await;
+    }
+}
+
 #[cfg(feature = "sqlite")]
 mod sqlite {
     use super::*;

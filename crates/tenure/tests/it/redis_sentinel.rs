@@ -61,6 +61,34 @@ async fn a_hold_lives_through_a_failover() {
     assert!(peer.take("lock", &bid()).await.fence > lease.fence);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_is_kept_and_a_waiting_task_gets_in_across_a_failover() {
+    let mut watched = Watched::start();
+    let holder = tenure::connect(&watched.url()).await.unwrap();
+    let waiter = tenure::connect(&watched.url()).await.unwrap();
+    let guard = holder.lock("lock").acquire().await.unwrap();
+    let fence = guard.fence();
+    let waiting = tokio::spawn(waiter.lock("lock").acquire());
+    eventually_async("it waits", async || {
+        let (_, snapshot) = holder.inspect("lock").await.unwrap();
+        (!snapshot.waiters.is_empty()).then_some(())
+    })
+    .await;
+    watched.replicated("tenure:lock");
+    watched.fail_over();
+
+    guard.ensure().expect("a failover is shorter than a lease");
+    let before = guard.valid_until();
+    eventually_async("it is renewed on the new primary", async || {
+        (guard.valid_until() > before).then_some(())
+    })
+    .await;
+    guard.release().await.unwrap();
+    let next = waiting.await.unwrap().unwrap();
+    assert!(next.fence() > fence);
+    next.release().await.unwrap();
+}
+
 #[tokio::test]
 async fn an_acquire_and_a_release_during_a_failover_succeed_when_it_is_over() {
     let mut watched = Watched::start();

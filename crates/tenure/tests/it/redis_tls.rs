@@ -12,6 +12,7 @@ use tenure::stores::redis::RedisStore;
 use crate::redis_store::store;
 use crate::support::peer::{Peer, bid};
 use crate::support::redis_server::RedisServer;
+use crate::support::sentinels::{SERVICE, Sentinel};
 
 fn file(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/support/tls");
@@ -69,11 +70,29 @@ fn a_trusted_certificate_makes_a_whole_lock_work() {
 
 async fn lock_and_hand_over() {
     let server = encrypted();
-    let holder = Peer::new(store(&server.tls_url()).await).await;
-    let waiter = Peer::new(store(&server.tls_url()).await).await;
-    let lease = holder.take("lock", &bid()).await;
+    lock_and_hand_over_at(&server.tls_url(), "alone").await;
+    let settings = format!(
+        "tls-replication yes\ntls-auth-clients no\n\
+         tls-cert-file {}\ntls-key-file {}\ntls-ca-cert-file {}\n",
+        file("server.pem"),
+        file("server.key"),
+        file("authority.pem")
+    );
+    let sentinel = Sentinel::start_encrypted(&server, &settings);
+    let sentinel = sentinel.address();
+    lock_and_hand_over_at(
+        &format!("rediss+sentinel://{sentinel}/{SERVICE}"),
+        "watched",
+    )
+    .await;
+}
+
+async fn lock_and_hand_over_at(url: &str, name: &str) {
+    let holder = Peer::new(store(url).await).await;
+    let waiter = Peer::new(store(url).await).await;
+    let lease = holder.take(name, &bid()).await;
     let next = bid();
-    waiter.queue("lock", &next).await;
-    assert_eq!(holder.release("lock", lease).await, Outcome::Released);
+    waiter.queue(name, &next).await;
+    assert_eq!(holder.release(name, lease).await, Outcome::Released);
     waiter.is_told(next.owner).await;
 }

@@ -77,8 +77,12 @@ impl RedisServer {
 
     /// `rediss://localhost:PORT`.
     pub(crate) fn tls_url(&self) -> String {
-        let port = self.tls_port.expect("started with `start_encrypted`");
-        format!("rediss://localhost:{port}")
+        format!("rediss://localhost:{}", self.tls_port())
+    }
+
+    /// The port on which it speaks TLS.
+    pub(crate) fn tls_port(&self) -> u16 {
+        self.tls_port.expect("started with `start_encrypted`")
     }
 
     /// The Unix socket that the server listens on too.

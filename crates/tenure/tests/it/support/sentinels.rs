@@ -135,19 +135,35 @@ impl Sentinel {
         Self::launch(primary, CALM, None)
     }
 
+    /// Speaks TLS only, with these settings, and watches over a server that does.
+    pub(crate) fn start_encrypted(primary: &RedisServer, settings: &str) -> Self {
+        let settings = move |port| format!("port 0\ntls-port {port}\n{settings}");
+        Self::launch_with(primary.tls_port(), CALM, None, &settings)
+    }
+
     fn launch(primary: &RedisServer, patience: Duration, passwords: Option<&Passwords>) -> Self {
+        let settings = |port| format!("port {port}\n");
+        Self::launch_with(primary.port(), patience, passwords, &settings)
+    }
+
+    fn launch_with(
+        primary: u16,
+        patience: Duration,
+        passwords: Option<&Passwords>,
+        settings: &dyn Fn(u16) -> String,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for _ in 0..10 {
             let port = free_port();
-            let mut settings = format!(
-                "port {port}\nbind 127.0.0.1\nlogfile {folder}/log\ndir {folder}\n\
+            let mut settings = settings(port)
+                + &format!(
+                    "bind 127.0.0.1\nlogfile {folder}/log\ndir {folder}\n\
                  sentinel monitor {SERVICE} 127.0.0.1 {primary} 2\n\
                  sentinel down-after-milliseconds {SERVICE} {patience}\n\
                  sentinel failover-timeout {SERVICE} 2000\n",
-                folder = folder.path().display(),
-                primary = primary.port(),
-                patience = patience.as_millis(),
-            );
+                    folder = folder.path().display(),
+                    patience = patience.as_millis(),
+                );
             if let Some(passwords) = passwords {
                 settings += &format!(
                     "requirepass {}\nsentinel auth-pass {SERVICE} {}\n",
