@@ -39,7 +39,7 @@ class Scenario:
         return row
 
 
-FLOORS = ("raw-ping", "raw-set", "raw-plain", "raw-script")
+FLOORS = ("raw-ping", "raw-set", "raw-plain", "raw-script", "raw-lease")
 OTHERS = ("rslock", "rueidislock", "redislock", "redsync", "redisson", "redisson-fair", "redis-py",
           "python-redis-lock", "node-redlock")
 WAITING = ("scripts_per_s", "commands_per_s", "server_cpu_pct", "client_cpu_pct")
