@@ -298,6 +298,42 @@ async fn a_vote_for_a_failover_counts_until_that_is_surely_over() {
 }
 
 #[tokio::test]
+async fn an_announced_primary_is_looked_for_without_a_request() {
+    let (before, after) = (RedisServer::start(), RedisServer::start());
+    let sentinel = FakeSentinel::start(Says::naming(&before)).await;
+    let peer = peer(&format!(
+        "redis+sentinel://{}/{SERVICE}",
+        sentinel.address()
+    ))
+    .await;
+    // One connection to ask on, one to listen on.
+    let listens = async || (before.is_used() && sentinel.listeners() >= 2).then_some(());
+    eventually_async("the client listens to the sentinel", listens).await;
+    let moved = async || {
+        // Said again until somebody has subscribed.
+        sentinel.switch(&after);
+        after.is_used().then_some(())
+    };
+    eventually_async("the client is at the new primary", moved).await;
+    let told = async || (peer.mailbox.missed() > 0).then_some(());
+    eventually_async("waiters are told to ask again", told).await;
+}
+
+#[tokio::test]
+async fn when_no_sentinel_answers_that_is_said() {
+    let server = RedisServer::start();
+    let sentinel = FakeSentinel::start(Says::naming(&server)).await;
+    let url = format!("redis+sentinel://{}/{SERVICE}", sentinel.address());
+    drop(sentinel);
+    let error = refusal(&url).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(
+        error.to_string().contains("none of the 1 sentinels"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_sentinel_with_two_addresses_has_one_vote() {
     let server = RedisServer::start();
     let says = Says::naming(&server);

@@ -93,7 +93,7 @@ impl Failure {
         Self::new(ErrorKind::Unavailable, message).at(address)
     }
 
-    pub(super) fn at(mut self, address: &Address) -> Self {
+    pub(super) fn at(mut self, address: &impl ToString) -> Self {
         self.address = Some(address.to_string());
         self
     }

@@ -143,6 +143,12 @@ impl RedisServer {
         Session::open(self.port).expect("a connection to the test's own redis-server")
     }
 
+    /// Whether a client of ours is subscribed to its inbox here.
+    pub(crate) fn is_used(&self) -> bool {
+        let channels = self.command(&["PUBSUB", "CHANNELS", "tenure:in:*"]);
+        !channels.trim().is_empty()
+    }
+
     fn spawn(&mut self) {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string()]);

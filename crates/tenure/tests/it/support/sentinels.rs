@@ -1,10 +1,12 @@
 //! Real sentinels over real servers: a primary and a replica, watched by three of them.
 
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast;
 
 use super::redis_server::{RedisServer, Session, free_port};
 use super::wait::eventually;
@@ -265,6 +267,8 @@ impl Drop for Sentinel {
 #[derive(Debug)]
 pub(crate) struct FakeSentinel {
     port: u16,
+    says: Arc<Mutex<Says>>,
+    announcements: broadcast::Sender<String>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -298,6 +302,8 @@ impl Says {
             array(&["127.0.0.1", &port])
         } else if command.contains("IS-MASTER-DOWN-BY-ADDR") {
             format!("*3\r\n:0\r\n$1\r\n*\r\n:{}\r\n", self.vote_epoch)
+        } else if command.contains("SUBSCRIBE") {
+            "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n".to_owned()
         } else if command.contains("MASTER") {
             array(&[
                 "config-epoch",
@@ -325,17 +331,39 @@ impl FakeSentinel {
     pub(crate) async fn start(says: Says) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
+        let says = Arc::new(Mutex::new(says));
+        let (announcements, _) = broadcast::channel(4);
+        let (shared, sender) = (says.clone(), announcements.clone());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer_all(stream, says.clone()));
+                tokio::spawn(answer_all(stream, shared.clone(), sender.subscribe()));
             }
         });
-        Self { port, task }
+        Self {
+            port,
+            says,
+            announcements,
+            task,
+        }
     }
 
     /// `127.0.0.1:PORT`.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// How many listen to what it announces.
+    pub(crate) fn listeners(&self) -> usize {
+        self.announcements.receiver_count()
+    }
+
+    /// Names another server from now on, and says so to all who listen.
+    pub(crate) fn switch(&self, server: &RedisServer) {
+        let before = std::mem::replace(&mut self.says.lock().unwrap().primary, server.port());
+        let port = server.port();
+        let text = format!("{SERVICE} 127.0.0.1 {before} 127.0.0.1 {port}");
+        let message = array(&["message", "+switch-master", &text]);
+        let _ = self.announcements.send(message);
     }
 }
 
@@ -345,7 +373,11 @@ impl Drop for FakeSentinel {
     }
 }
 
-async fn answer_all(stream: TcpStream, says: Says) -> std::io::Result<()> {
+async fn answer_all(
+    stream: TcpStream,
+    says: Arc<Mutex<Says>>,
+    mut announcements: broadcast::Receiver<String>,
+) -> std::io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader).lines();
     while let Some(head) = lines.next_line().await? {
@@ -356,7 +388,13 @@ async fn answer_all(stream: TcpStream, says: Says) -> std::io::Result<()> {
             command += &lines.next_line().await?.unwrap_or_default();
             command.push(' ');
         }
-        writer.write_all(says.to(&command).as_bytes()).await?;
+        let answer = says.lock().unwrap().to(&command);
+        writer.write_all(answer.as_bytes()).await?;
+        if command.contains("SUBSCRIBE") {
+            while let Ok(message) = announcements.recv().await {
+                writer.write_all(message.as_bytes()).await?;
+            }
+        }
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ impl Sentinels {
             }
         }
         if named.is_empty() {
-            return Err(worst(failures));
+            return Err(self.worst(failures));
         }
         named.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
         Ok(named.into_iter().map(|(address, _)| address).collect())
@@ -122,6 +122,19 @@ impl Sentinels {
         findings
     }
 
+    /// What a person can do something about, rather than that one of them is down.
+    fn worst(&self, failures: Vec<Failure>) -> Failure {
+        let mut failures = failures.into_iter();
+        let advice = failures.find(|failure| failure.kind != ErrorKind::Unavailable);
+        advice.unwrap_or_else(|| {
+            let message = format!(
+                "none of the {} sentinels answers: are they running, and are these their addresses?",
+                self.sentinels.len()
+            );
+            Failure::new(ErrorKind::Unavailable, message).at(&self.service)
+        })
+    }
+
     async fn named_by(&self, sentinel: &Sentinel) -> Result<Address, Failure> {
         let asking = sentinel.primary(&self.service);
         match bounded(&*self.clock, ANSWER_TIMEOUT, asking).await {
@@ -142,13 +155,6 @@ impl Sentinels {
             }
         }
     }
-}
-
-/// What a person can do something about, rather than that one of them is down.
-fn worst(failures: Vec<Failure>) -> Failure {
-    let by_advice = |failure: &Failure| failure.kind == ErrorKind::Unavailable;
-    let worst = failures.into_iter().min_by_key(by_advice);
-    worst.unwrap_or_else(|| Failure::new(ErrorKind::Unavailable, "no sentinel was asked"))
 }
 
 /// Nobody is sure of a primary; why, in words.
