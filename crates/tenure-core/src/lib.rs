@@ -53,6 +53,6 @@ pub use request::{
     Waiting,
 };
 pub use state::{ForcedRelease, Holder, Inbox, LockState, Waiter};
-pub use store::{BoxFuture, Finding, Listener, Listing, Push, PushedGrant, Severity, Store};
+pub use store::{BoxFuture, Finding, Listener, Listing, Push, PushedGrant, Severity, Shard, Store};
 pub use time::{Moment, Timestamp, Ttl};
 pub use validity::{PushedValidity, Validity};

@@ -36,6 +36,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// follow up with [`Cancel`](crate::Cancel).
     fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Vec<Result<Reply, Error>>>;
 
+    /// Which part of the store keeps the lock of this name. Requests for different parts travel apart,
+    /// so that one which hangs holds up no other, and each part has a clock of its own. Always the
+    /// same for a store that is one whole; may change when a store's parts change.
+    fn shard(&self, name: &LockName) -> Shard;
+
     /// All names with this prefix that somebody holds or waits for, sorted. Not atomic across names.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>>;
 
@@ -49,6 +54,27 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Looks at the store as a worried operator would: reachable, how fast, safely configured?
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>>;
+}
+
+/// A part of a store that can fail, hang and tell the time on its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shard(usize);
+
+impl Shard {
+    /// The whole store, or its first part.
+    pub const WHOLE: Self = Self(0);
+
+    /// The part of this number.
+    #[must_use]
+    pub const fn new(number: usize) -> Self {
+        Self(number)
+    }
+
+    /// Its number, from 0.
+    #[must_use]
+    pub const fn number(self) -> usize {
+        self.0
+    }
 }
 
 /// Receives what a store pushes.

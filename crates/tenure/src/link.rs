@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Store, Timestamp, Validity,
+    Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Shard, Store, Timestamp, Validity,
 };
 use tokio::runtime::Handle;
 
 use crate::clock::{Clock, bounded};
-use crate::combine::Lane;
+use crate::combine::Lanes;
 
 #[derive(Debug)]
 pub(crate) struct Link {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    lane: Lane,
-    /// When a request was sent, and what the store's clock then said: the newest such pair.
-    anchor: Mutex<Option<Anchor>>,
+    lanes: Lanes,
+    /// When a request was sent, and what the clock of that shard then said: the newest such pairs.
+    anchors: Mutex<Vec<Option<Anchor>>>,
 }
 
 pub(crate) type Anchor = (Moment, Timestamp);
@@ -51,8 +51,8 @@ impl Link {
         Self {
             store,
             clock,
-            lane: Lane::new(runtime),
-            anchor: Mutex::new(None),
+            lanes: Lanes::new(runtime),
+            anchors: Mutex::default(),
         }
     }
 
@@ -68,20 +68,20 @@ impl Link {
         &*self.store
     }
 
-    pub(crate) fn lane(&self) -> &Lane {
-        &self.lane
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
     }
 
     /// Asks, together with whoever else asks at the same time.
     ///
     /// # Cancel safety
-    /// See [`Lane::ask`].
+    /// See [`Lanes::ask`].
     pub(crate) async fn ask(
         self: &Arc<Self>,
         name: &LockName,
         action: Action,
     ) -> Result<Answer, Error> {
-        Lane::ask(self, action.on(name.clone())).await
+        Lanes::ask(self, action.on(name.clone())).await
     }
 
     /// Asks a batch as it is, at once; always answers one result per request.
@@ -112,8 +112,12 @@ impl Link {
                 })
             })
             .collect();
-        if let Some(answer) = answers.iter().flatten().next() {
-            self.remember((sent, answer.now));
+        let asked = answers.iter().zip(batch);
+        if let Some((now, request)) = asked
+            .into_iter()
+            .find_map(|(answer, request)| Some((answer.as_ref().ok()?.now, request)))
+        {
+            self.remember(self.store.shard(&request.name), (sent, now));
         }
         answers
     }
@@ -123,16 +127,23 @@ impl Link {
         patiently(&*self.clock, work).await
     }
 
-    /// The latest that the store's clock can show when a request sent now is carried out within the
-    /// limit of a call; `None` before the first reply.
-    pub(crate) fn not_after(&self) -> Option<Timestamp> {
-        let (sent, then) = (*self.anchor.lock().unwrap_or_else(PoisonError::into_inner))?;
+    /// The latest that the store's clock can show when a request about `name` that is sent now is
+    /// carried out within the limit of a call; `None` before the first reply.
+    pub(crate) fn not_after(&self, name: &LockName) -> Option<Timestamp> {
+        let shard = self.store.shard(name);
+        let anchors = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
+        let (sent, then) = (*anchors.get(shard.number())?)?;
+        drop(anchors);
         let elapsed = self.clock.now().since(sent);
         Some(then.plus(elapsed + elapsed / 1000 + CALL_LIMIT))
     }
 
-    fn remember(&self, (sent, now): Anchor) {
-        let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
+    fn remember(&self, shard: Shard, (sent, now): Anchor) {
+        let mut anchors = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
+        if anchors.len() <= shard.number() {
+            anchors.resize(shard.number() + 1, None);
+        }
+        let anchor = &mut anchors[shard.number()];
         if anchor.is_none_or(|(known, _)| known <= sent) {
             *anchor = Some((sent, now));
         }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tenure_conformance::Subject;
 use tenure_core::{
     Action, BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, Liveness, LockName,
-    LockState, Outcome, Push, PushedGrant, Reply, Request, Snapshot, Store, Timestamp, decide,
+    LockState, Outcome, Push, PushedGrant, Reply, Request, Shard, Snapshot, Store, Timestamp,
+    decide,
 };
 
 use crate::executor::give_way;
@@ -168,6 +169,10 @@ impl Store for ModelStore {
             _ => {}
         }
         Box::pin(async { replies })
+    }
+
+    fn shard(&self, _name: &LockName) -> Shard {
+        Shard::WHOLE
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {

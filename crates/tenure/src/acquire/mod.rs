@@ -262,7 +262,7 @@ async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> 
         party: wanted.party.clone(),
         waiting,
         anchor,
-        not_after: link.not_after(),
+        not_after: link.not_after(&wanted.name),
     };
     attempt.sent(request.not_after);
     let answer = link.ask(&wanted.name, Action::Acquire(request)).await?;

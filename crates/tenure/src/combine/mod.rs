@@ -1,4 +1,5 @@
-//! [`Lane`]: requests that arrive while calls are under way travel together in the next one.
+//! [`Lanes`]: requests that arrive while calls are under way travel together in the next one, those for
+//! different shards of the store in different lanes.
 //!
 //! A store that has nothing to do gets a request at once, and there is no timer, so nobody ever waits
 //! for company. Under load many requests share one call: one script call, one transaction, one fsync.
@@ -6,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenure_core::{Action, Cancel, Error, Moment, Request};
+use tenure_core::{Action, Cancel, Error, Moment, Request, Shard};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -18,10 +19,19 @@ const CALLS: usize = 4;
 /// Requests in one call: more would keep the store's other clients waiting.
 const BATCH: usize = 64;
 
-/// What waits for the next call, and how many calls are under way.
+/// Shards beyond this many share lanes: they get in each other's way only while one of them hangs.
+const LANES: usize = 16;
+
+/// A lane for each shard of the store.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Lanes {
     runtime: Handle,
+    lanes: [Lane; LANES],
+}
+
+/// What waits for the next call, and how many calls are under way.
+#[derive(Debug, Default)]
+struct Lane {
     traffic: Mutex<Traffic>,
 }
 
@@ -43,14 +53,15 @@ struct Queued {
 /// The right to make one call; what has queued up meanwhile takes it over when it is dropped.
 struct Slot {
     link: Arc<Link>,
+    shard: Shard,
 }
 
-impl Lane {
-    /// A lane whose batches travel on `runtime`.
+impl Lanes {
+    /// Lanes whose batches travel on `runtime`.
     pub(crate) fn new(runtime: Handle) -> Self {
         Self {
             runtime,
-            traffic: Mutex::default(),
+            lanes: Default::default(),
         }
     }
 
@@ -66,7 +77,8 @@ impl Lane {
     /// must then not be repeated with the same owner: if it travelled with others, it is cancelled
     /// here after its call.
     pub(crate) async fn ask(link: &Arc<Link>, request: Request) -> Result<Answer, Error> {
-        let (_slot, request) = match link.lane().enter(link, request) {
+        let shard = link.store().shard(&request.name);
+        let (_slot, request) = match link.lanes().of(shard).enter(link, shard, request) {
             Ok(entered) => entered,
             Err(answer) => return answer.await.unwrap_or_else(|_| Err(closed())),
         };
@@ -74,16 +86,24 @@ impl Lane {
         answers.pop().unwrap_or_else(|| Err(closed()))
     }
 
+    fn of(&self, shard: Shard) -> &Lane {
+        &self.lanes[shard.number() % LANES]
+    }
+}
+
+impl Lane {
     /// A slot and the request back if the way is free; else where the answer will arrive.
     fn enter(
         &self,
         link: &Arc<Link>,
+        shard: Shard,
         request: Request,
     ) -> Result<(Slot, Request), oneshot::Receiver<Result<Answer, Error>>> {
         let mut traffic = self.traffic();
         if traffic.calls < CALLS && traffic.queue.is_empty() {
             traffic.calls += 1;
-            return Ok((Slot { link: link.clone() }, request));
+            let link = link.clone();
+            return Ok((Slot { link, shard }, request));
         }
         let (answer, arrives) = oneshot::channel();
         traffic.queue.push_back(Queued {
@@ -112,13 +132,14 @@ impl Lane {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let lane = self.link.lane();
-        if let Some(batch) = lane.next() {
+        let lanes = self.link.lanes();
+        if let Some(batch) = lanes.of(self.shard).next() {
             let slot = Slot {
                 link: self.link.clone(),
+                shard: self.shard,
             };
             // On a runtime that has ended this drops the batch, whose askers are told.
-            lane.runtime.spawn(carry(slot, batch));
+            lanes.runtime.spawn(carry(slot, batch));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tenure_core::{
     Acquire, BoxFuture, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Mode,
-    Outcome, OwnerId, Party, Reply, Snapshot, Store, Ttl, Waiting,
+    Outcome, OwnerId, Party, Reply, Shard, Snapshot, Store, Ttl, Waiting,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -39,6 +39,11 @@ impl Store for Door {
             self.let_in.acquire().await.unwrap().forget();
             self.store.apply(batch).await
         })
+    }
+
+    /// Names that begin with `far` are kept elsewhere.
+    fn shard(&self, name: &LockName) -> Shard {
+        Shard::new(usize::from(name.as_str().starts_with("far")))
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {
@@ -107,7 +112,8 @@ impl World {
 }
 
 fn name(number: u8) -> LockName {
-    LockName::new(format!("name {number}")).unwrap()
+    let place = if number > 250 { "far" } else { "name" };
+    LockName::new(format!("{place} {number}")).unwrap()
 }
 
 fn acquire(number: u8) -> Action {
@@ -154,6 +160,16 @@ async fn what_arrives_while_calls_are_under_way_shares_the_next() {
         let answer = asker.await.unwrap().unwrap();
         assert!(matches!(answer.outcome, Outcome::Granted(_)));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_hangs_holds_up_no_other() {
+    let world = World::new();
+    let _stuck = world.crowd(10).await;
+    assert_eq!(world.door.sizes(), [1, 1, 1, 1]);
+    let _asker = world.asker(251);
+    settle().await;
+    assert_eq!(world.door.sizes(), [1, 1, 1, 1, 1]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,7 +37,7 @@ impl Gate {
 
 impl Warden {
     pub(super) fn start(self, link: &Link) {
-        link.lane().runtime().spawn(self.stand_by());
+        link.lanes().runtime().spawn(self.stand_by());
     }
 
     async fn stand_by(mut self) {

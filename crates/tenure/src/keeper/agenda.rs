@@ -41,10 +41,9 @@ impl Agenda {
     }
 
     /// When the keeper has to look again; from here on it is told of whatever comes before that.
-    /// `None` without a `timer`: then it is told of everything.
-    pub(super) fn look_again(&self, timer: bool) -> Option<Moment> {
+    pub(super) fn look_again(&self) -> Option<Moment> {
         let mut plan = self.plan();
-        plan.looks_again = plan.schedule.next().filter(|_| timer);
+        plan.looks_again = plan.schedule.next();
         plan.looks_again
     }
 
@@ -87,20 +86,10 @@ mod tests {
         let agenda = Agenda::default();
         add(&agenda, 10);
         assert!(agenda.sooner().now_or_never().is_some(), "the first");
-        assert_eq!(agenda.look_again(true), Some(at(10)));
+        assert_eq!(agenda.look_again(), Some(at(10)));
         add(&agenda, 11);
         assert!(agenda.sooner().now_or_never().is_none(), "it can wait");
         add(&agenda, 9);
         assert!(agenda.sooner().now_or_never().is_some(), "it cannot");
-    }
-
-    #[test]
-    fn a_keeper_without_a_timer_is_told_of_everything() {
-        let agenda = Agenda::default();
-        add(&agenda, 10);
-        assert!(agenda.sooner().now_or_never().is_some());
-        assert_eq!(agenda.look_again(false), None);
-        add(&agenda, 11);
-        assert!(agenda.sooner().now_or_never().is_some());
     }
 }

@@ -1,17 +1,18 @@
 //! [`Errand`]: a release or cancellation that nobody waits for, tried until it is done or no longer
 //! matters, and [`Errands`]: all of them, which travel together.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{
-    Action, BoxFuture, Cancel, Lease, LockName, Moment, OwnerId, Release, Request, Retry, Ttl,
+    Action, BoxFuture, Cancel, Lease, LockName, Moment, OwnerId, Release, Request, Retry, Shard,
+    Ttl,
 };
 
 use super::BATCH;
+use super::departures::Departures;
 use crate::hold::Hold;
 use crate::link::{CALL_LIMIT, Link};
 use crate::random;
@@ -61,7 +62,7 @@ impl Errand {
     }
 }
 
-/// Calls under way at once; what comes meanwhile joins the next one.
+/// Calls under way at once, for each shard of the store; what comes meanwhile joins the next one.
 const CALLS: usize = 4;
 /// How long to wait before an errand that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -70,8 +71,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// are under way at once.
 pub(super) struct Errands {
     link: Arc<Link>,
-    ready: VecDeque<Open>,
-    calls: FuturesUnordered<BoxFuture<'static, Vec<Open>>>,
+    ready: Departures<Open>,
+    calls: FuturesUnordered<BoxFuture<'static, (Shard, Vec<Open>)>>,
     /// Those that failed or are to be repeated, until then.
     pauses: FuturesUnordered<BoxFuture<'static, Vec<Open>>>,
 }
@@ -87,30 +88,35 @@ impl Errands {
     pub(super) fn new(link: Arc<Link>) -> Self {
         Self {
             link,
-            ready: VecDeque::new(),
+            ready: Departures::new(CALLS),
             calls: FuturesUnordered::new(),
             pauses: FuturesUnordered::new(),
         }
     }
 
     pub(super) fn add(&mut self, errand: Errand) {
-        self.ready.push_back(Open {
+        self.queue(Open {
             request: errand.request,
             until: self.link.now().plus(errand.matters_for),
             times: errand.times,
         });
     }
 
+    fn queue(&mut self, open: Open) {
+        let shard = self.link.store().shard(&open.request.name);
+        self.ready.add(shard, open);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.calls.is_empty() && self.pauses.is_empty()
+        self.ready.is_empty() && self.pauses.is_empty()
     }
 
     /// Sends off what waits, as far as calls are free.
     pub(super) fn send(&mut self) {
-        while self.calls.len() < CALLS && !self.ready.is_empty() {
-            let count = self.ready.len().min(BATCH);
-            let batch = self.ready.drain(..count).collect();
-            self.calls.push(Box::pin(call(self.link.clone(), batch)));
+        while let Some((shard, batch)) = self.ready.depart(BATCH) {
+            let link = self.link.clone();
+            let calling = async move { (shard, call(link, batch).await) };
+            self.calls.push(Box::pin(calling));
         }
     }
 
@@ -121,7 +127,8 @@ impl Errands {
     /// Cancel safe.
     pub(super) async fn progress(&mut self) {
         tokio::select! {
-            Some(again) = self.calls.next() => {
+            Some((shard, again)) = self.calls.next() => {
+                self.ready.arrived(shard);
                 if !again.is_empty() {
                     let pause = self.link.clock().sleep(random::jittered(PAUSE));
                     self.pauses.push(Box::pin(async move {
@@ -130,7 +137,9 @@ impl Errands {
                     }));
                 }
             }
-            Some(rested) = self.pauses.next() => self.ready.extend(rested),
+            Some(rested) = self.pauses.next() => {
+                rested.into_iter().for_each(|open| self.queue(open));
+            }
             else => std::future::pending().await,
         }
     }

@@ -5,6 +5,7 @@
 //! dies or starves, leases end, and their guards say so.
 
 mod agenda;
+mod departures;
 mod errand;
 mod schedule;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Action, BoxFuture, Error, Moment, Outcome, Request};
+use tenure_core::{Action, BoxFuture, Error, Moment, Outcome, Request, Shard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::bounded;
@@ -22,6 +23,7 @@ use crate::link::{Answer, CALL_LIMIT, Link, closed};
 use crate::standing::Loss;
 
 use agenda::Agenda;
+use departures::Departures;
 use errand::Errands;
 pub(crate) use errand::{Errand, Times};
 use schedule::Due;
@@ -46,7 +48,7 @@ const AT_ONCE: Moment = Moment::from_nanos(0);
 const SOON: Duration = Duration::from_millis(100);
 /// Holds renewed in one call: more would keep the store's other clients waiting.
 const BATCH: usize = 128;
-/// Renewal calls under way at once: a swallowed reply must not hold up the rest.
+/// Renewal calls under way at once, for each shard of the store: a swallowed reply must not hold up the rest.
 const CALLS: usize = 4;
 /// Orders taken at once.
 const ORDERS: usize = 1000;
@@ -112,6 +114,8 @@ impl Keeper {
 struct Work {
     link: Arc<Link>,
     agenda: Arc<Agenda>,
+    /// Holds that are to be renewed.
+    due: Departures<Arc<Hold>>,
     renewals: FuturesUnordered<BoxFuture<'static, Renewed>>,
     errands: Errands,
     /// Who wants to know when there are no errands left.
@@ -120,6 +124,7 @@ struct Work {
 
 /// The end of one renewal call.
 struct Renewed {
+    shard: Shard,
     flights: Vec<Flight>,
     answers: Vec<Result<Answer, Error>>,
 }
@@ -130,6 +135,7 @@ impl Work {
             errands: Errands::new(link.clone()),
             link,
             agenda,
+            due: Departures::new(CALLS),
             renewals: FuturesUnordered::new(),
             settling: Vec::new(),
         }
@@ -138,7 +144,7 @@ impl Work {
     async fn run(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
         let mut received = Vec::new();
         loop {
-            let wake = self.agenda.look_again(self.renewals.len() < CALLS);
+            let wake = self.agenda.look_again();
             let clock = self.link.clock().clone();
             tokio::select! {
                 // All that are there, so that what was dropped together travels together.
@@ -176,21 +182,25 @@ impl Work {
     /// Looks at everything that is due, and sends off what needs renewal.
     fn renew_due(&mut self) {
         let now = self.link.now();
-        while self.renewals.len() < CALLS {
-            let mut batch = Vec::new();
-            while batch.len() < BATCH {
-                let along = !batch.is_empty();
-                match self.agenda.change(|schedule| schedule.pop_due(now, along)) {
-                    Some((Due::Renewal | Due::Retry, hold)) => batch.extend(hold.depart()),
-                    Some((Due::End, hold)) => self.look_at_end(hold, now),
-                    None => break,
+        let mut along = false;
+        while let Some((due, hold)) = self.agenda.change(|schedule| schedule.pop_due(now, along)) {
+            match due {
+                Due::End => self.look_at_end(hold, now),
+                Due::Renewal | Due::Retry if hold.valid_until().is_some() => {
+                    along = true;
+                    self.due.add(self.link.store().shard(&hold.name), hold);
                 }
+                Due::Renewal | Due::Retry => {}
             }
-            if batch.is_empty() {
-                return;
+        }
+        while let Some((shard, holds)) = self.due.depart(BATCH) {
+            let flights: Vec<_> = holds.iter().filter_map(Hold::depart).collect();
+            if flights.is_empty() {
+                self.due.arrived(shard);
+            } else {
+                let renewing = renew(self.link.clone(), shard, flights);
+                self.renewals.push(Box::pin(renewing));
             }
-            self.renewals
-                .push(Box::pin(renew(self.link.clone(), batch)));
         }
     }
 
@@ -208,6 +218,7 @@ impl Work {
 
     fn settle(&mut self, renewed: Renewed) {
         let now = self.link.now();
+        self.due.arrived(renewed.shard);
         for (flight, answer) in renewed.flights.into_iter().zip(renewed.answers) {
             let hold = flight.hold.clone();
             match answer {
@@ -260,13 +271,17 @@ impl Work {
     }
 }
 
-async fn renew(link: Arc<Link>, flights: Vec<Flight>) -> Renewed {
+async fn renew(link: Arc<Link>, shard: Shard, flights: Vec<Flight>) -> Renewed {
     let batch: Vec<Request> = flights.iter().map(|flight| renewal(&flight.hold)).collect();
     let ttls = flights.iter().map(|flight| flight.hold.ttl().duration());
     let shortest = ttls.min().unwrap_or(CALL_LIMIT);
     let limit = CALL_LIMIT.min(shortest / 6);
     let answers = link.ask_all(&batch, limit).await;
-    Renewed { flights, answers }
+    Renewed {
+        shard,
+        flights,
+        answers,
+    }
 }
 
 fn renewal(hold: &Hold) -> Request {

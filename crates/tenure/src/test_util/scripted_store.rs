@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tenure_core::{
     Action, BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName,
-    Moment, Outcome, Push, Release, Reply, Request, Store,
+    Moment, Outcome, Push, Release, Reply, Request, Shard, Store,
 };
 use tokio::sync::oneshot;
 
@@ -219,6 +219,10 @@ impl Store for ScriptedStore {
 
     fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Vec<Result<Reply, Error>>> {
         Box::pin(self.apply_scripted(batch))
+    }
+
+    fn shard(&self, name: &LockName) -> Shard {
+        self.store.shard(name)
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {

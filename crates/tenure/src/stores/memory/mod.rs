@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure_core::{
     Action, BoxFuture, Decision, Error, Finding, Guarantees, Handover, Holds, Inbox, Listener,
     Listing, Liveness, LockName, LockState, Order, Outcome, Promise, PromiseId, Push, PushedGrant,
-    Reply, Request, Severity, Store, Timestamp, decide,
+    Reply, Request, Severity, Shard, Store, Timestamp, decide,
 };
 
 use crate::clock::Clock;
@@ -146,6 +146,10 @@ impl Store for MemoryStore {
                 .map(|request| Ok(self.apply_one(request)))
                 .collect()
         })
+    }
+
+    fn shard(&self, _name: &LockName) -> Shard {
+        Shard::WHOLE
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {

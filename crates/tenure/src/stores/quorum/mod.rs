@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use tenure_core::{
     Acquire, BoxFuture, Error, ErrorKind, Fence, Finding, Guarantees, Inbox, Listener, Listing,
-    Moment, Reply, Request, Store,
+    LockName, Moment, Reply, Request, Shard, Store,
 };
 use tokio::runtime::Handle;
 
@@ -143,6 +143,10 @@ impl Store for QuorumStore {
 
     fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Vec<Result<Reply, Error>>> {
         Box::pin(round::apply(&self.shared, batch))
+    }
+
+    fn shard(&self, _name: &LockName) -> Shard {
+        Shard::WHOLE
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {

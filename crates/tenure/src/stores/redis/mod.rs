@@ -18,7 +18,8 @@ mod watching;
 use std::sync::{Arc, Weak};
 
 use tenure_core::{
-    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, Reply, Request, Store,
+    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply, Request,
+    Shard, Store,
 };
 
 use crate::clock::Clock;
@@ -141,6 +142,10 @@ impl Store for RedisStore {
             None => Box::pin(step::apply(&self.link, &self.nonces, batch)),
             Some(sentinels) => Box::pin(self.apply_watched(sentinels, batch)),
         }
+    }
+
+    fn shard(&self, _name: &LockName) -> Shard {
+        Shard::WHOLE
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {

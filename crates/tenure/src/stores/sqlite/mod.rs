@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use tenure_core::{
-    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, Reply, Request,
-    Store,
+    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply,
+    Request, Shard, Store,
 };
 use tokio::sync::oneshot;
 
@@ -162,6 +162,10 @@ impl Store for SqliteStore {
                     .collect(),
             }
         })
+    }
+
+    fn shard(&self, _name: &LockName) -> Shard {
+        Shard::WHOLE
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {
