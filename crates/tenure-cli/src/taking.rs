@@ -214,6 +214,10 @@ fn view(report: &WaitReport, answered: Moment) -> WaitView {
         view.more_holders = contention.holder_count.saturating_sub(1) as usize;
         let next = contention.next_expiry;
         view.lease_left = next.map(|expiry| expiry.since(blocked.now).saturating_sub(age));
+        view.recovering = blocked
+            .recovering()
+            .map(|left| left.saturating_sub(age))
+            .filter(|left| !left.is_zero());
         view.place = blocked.ahead.map(|ahead| {
             let place = ahead as usize + 1;
             (place, place.max(contention.waiter_count as usize))

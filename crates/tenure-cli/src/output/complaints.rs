@@ -1,6 +1,7 @@
 //! The library's errors and outcomes as [`Failure`]s: the one place that maps kinds to codes.
 
 use std::error::Error as _;
+use std::time::Duration;
 
 use tenure::Blocked;
 use tenure::core::{Error, ErrorKind, ForcedRelease, LockName};
@@ -46,6 +47,9 @@ pub fn of_error(error: &Error, choice: &StoreChoice) -> Failure {
 pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure {
     let mut failure = Failure::new(Code::Busy, format!("{:?} is busy", name.as_str()));
     let contention = &blocked.contention;
+    if let Some(left) = blocked.recovering() {
+        failure = failure.fact("recovering", recovering(left));
+    }
     for holder in &contention.holders {
         failure = failure.fact("held by", holder_sentence(holder, blocked.now));
     }
@@ -72,6 +76,15 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
         help += &format!(" · stuck? tenure force-release {word} --lease {id} --reason …{option}");
     }
     failure.help(help)
+}
+
+/// Why nobody gets in although nobody may hold it.
+fn recovering(left: Duration) -> String {
+    format!(
+        "{} left: the store has restarted or lost data, and lets nobody in before all that it may \
+         have forgotten has ended",
+        human::duration(left)
+    )
 }
 
 /// The lease is not ours any more.

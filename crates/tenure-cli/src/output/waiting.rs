@@ -26,6 +26,8 @@ pub struct WaitView {
     pub lease_left: Option<Duration>,
     /// Our place in the queue, from 1, and its length.
     pub place: Option<(usize, usize)>,
+    /// For how long the store will let nobody in, because it may have forgotten who holds what.
+    pub recovering: Option<Duration>,
     /// For how long the store has been of no use, and why if it said so.
     pub store_trouble: Option<(Duration, Option<String>)>,
 }
@@ -130,10 +132,17 @@ fn plain(name: &str, view: &WaitView) -> String {
             text += &format!(" for {}", human::duration(*held));
         }
     }
+    if let Some(left) = view.recovering {
+        text += &format!(", {}", recovering(left));
+    }
     if let Some(trouble) = &view.store_trouble {
         text += &format!(", {}", store_trouble(trouble));
     }
     text
+}
+
+fn recovering(left: Duration) -> String {
+    format!("store recovering, {} left", human::duration(left))
 }
 
 fn live(name: &str, view: &WaitView, waited: Duration, limit: Option<Duration>) -> String {
@@ -141,6 +150,7 @@ fn live(name: &str, view: &WaitView, waited: Duration, limit: Option<Duration>) 
     if let Some(trouble) = &view.store_trouble {
         parts.push(store_trouble(trouble));
     }
+    parts.extend(view.recovering.map(recovering));
     if let Some((who, held)) = &view.holder {
         let held = held.map_or_else(String::new, |held| format!(" {}", human::duration(held)));
         let more = match view.more_holders {
@@ -201,6 +211,7 @@ mod tests {
             more_holders: 0,
             lease_left: Some(SECOND * 22),
             place: Some((2, 3)),
+            recovering: None,
             store_trouble: None,
         }
     }

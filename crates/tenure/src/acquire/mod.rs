@@ -242,6 +242,12 @@ fn ask_again_after(blocked: &Blocked) -> Duration {
         after = after.min(FOREIGN_POLL.saturating_mul(place));
     }
     if blocked.ahead.unwrap_or(0) == 0
+        && let Some(left) = blocked.recovering()
+    {
+        // Nobody else will serve the queue when the store opens.
+        return after.min(left + Duration::from_millis(5));
+    }
+    if blocked.ahead.unwrap_or(0) == 0
         && let Some(expiry) = blocked.contention.next_expiry
     {
         // A little later, so that the store agrees that it has expired.
@@ -269,7 +275,8 @@ async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> 
     attempt.answered((answer.sent, answer.now));
     match answer.outcome {
         Outcome::Granted(grant) => {
-            let validity = answer.validity(grant.expiry, longest(wanted.ttl));
+            // Never longer than a lease: a store that forgets waits no longer than for that.
+            let validity = answer.validity(grant.expiry, wanted.ttl.duration());
             // What was granted a while ago, to a push or a reply that we missed, ends soon.
             let whole = grant.expiry.since(answer.now) >= wanted.ttl.duration() * 9 / 10;
             let confirmed = whole.then_some(answer.sent);
@@ -326,7 +333,9 @@ fn pushed(attempt: &mut Attempt, letter: Letter) -> Result<Option<Arc<Hold>>, Er
         // The store has said since that we do not hold it, or its clock was set back.
         return Ok(None);
     }
-    match Validity::of_push(anchor, received, grant.now, grant.expiry) {
+    let longest = grant.now.plus(attempt.wanted.ttl.duration());
+    let expiry = grant.expiry.min(longest);
+    match Validity::of_push(anchor, received, grant.now, expiry) {
         PushedValidity::Trusted(validity) => attempt.hold(grant.fence, validity, None),
         PushedValidity::ConfirmFirst => Ok(None),
     }
@@ -347,7 +356,7 @@ async fn prolong(attempt: &mut Attempt, fence: Fence) -> Result<Turnout, Error> 
     let answer = link.ask(&name, Action::Renew(renew)).await?;
     let hold = match answer.outcome {
         Outcome::Renewed { expiry } => {
-            let validity = answer.validity(expiry, longest(ttl));
+            let validity = answer.validity(expiry, ttl.duration());
             attempt.hold(fence, validity, Some(answer.sent))?
         }
         _ => None,

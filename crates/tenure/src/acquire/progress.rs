@@ -24,6 +24,14 @@ impl Blocked {
         holder.since.map(|since| self.now.since(since))
     }
 
+    /// For how long nobody is let in, counted from the store's answer, because the store may have
+    /// forgotten who holds what; `None` as usual.
+    #[must_use]
+    pub fn recovering(&self) -> Option<Duration> {
+        let until = self.contention.recovering;
+        until.map(|until| until.since(self.now))
+    }
+
     /// When the lease of `holder` ends unless it is renewed, counted from the store's answer.
     #[must_use]
     pub fn expires_in(&self, holder: &HolderView) -> Option<Duration> {
@@ -101,6 +109,9 @@ impl WaitReport {
 /// The error of somebody who did not get in.
 pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error {
     let mut error = waited(name, limit);
+    if let Some(left) = blocked.recovering() {
+        error = error.with("recovering", format_args!("{left:.0?} left"));
+    }
     if let Some(holder) = blocked.contention.holders.first() {
         error = error.with("held by", &holder.party);
         if let Some(held_for) = blocked.held_for(holder) {

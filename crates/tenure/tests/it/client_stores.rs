@@ -18,7 +18,7 @@ mod redis {
     #[tokio::test]
     async fn dropping_at_every_poll_leaves_nothing_behind() {
         let server = RedisServer::start();
-        for options in ["", "?protocol=resp2"] {
+        for options in ["", "&protocol=resp2"] {
             let (one, two) = two(&format!("{}{options}", server.url())).await;
             leaves_nothing_behind(&one, &two).await;
         }

@@ -52,6 +52,8 @@ mod redis_interop;
 #[cfg(feature = "redis")]
 mod redis_keys;
 #[cfg(feature = "redis")]
+mod redis_recovery;
+#[cfg(feature = "redis")]
 mod redis_replicas;
 #[cfg(feature = "redis")]
 mod redis_sentinel;

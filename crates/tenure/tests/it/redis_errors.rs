@@ -123,7 +123,7 @@ async fn missing_and_wrong_credentials_are_told_apart_from_everything_else() {
             "{error:?}"
         );
     }
-    let right = format!("redis://:correct%20horse@{address}");
+    let right = format!("redis://:correct%20horse@{address}?recovery=open");
     let peer = Peer::new(store(&right).await).await;
     peer.take("lock", &bid()).await;
     assert!(!format!("{:?}", peer.store).contains("horse"));
@@ -136,7 +136,7 @@ async fn a_user_without_rights_learns_which_are_missing() {
         let mut words = vec!["ACL", "SETUSER", name, "on", ">pw"];
         words.extend(rules.split(' '));
         assert_eq!(server.command(&words), "OK");
-        format!("redis://{name}:pw@{}", server.address())
+        format!("redis://{name}:pw@{}?recovery=open", server.address())
     };
     let all = "+@read +@write +@scripting +@pubsub +@connection +time";
 
@@ -186,7 +186,13 @@ async fn a_hand_over_by_a_user_without_channel_rights_is_not_left_half_done() {
         "resetchannels",
         "+@all",
     ]);
-    let mute = Peer::deaf(store(&format!("redis://mute:pw@{}", server.address())).await);
+    let mute = Peer::deaf(
+        store(&format!(
+            "redis://mute:pw@{}?recovery=open",
+            server.address()
+        ))
+        .await,
+    );
     let lease = mute.take("lock", &bid()).await;
     let next = bid();
     waiter.queue("lock", &next).await;
@@ -292,7 +298,7 @@ async fn a_server_without_resp3_gets_resp2() {
             .any(|finding| finding.detail.contains("RESP2"))
     );
 
-    let insisting = connecting(&format!("{}?protocol=resp3", server.url())).await;
+    let insisting = connecting(&format!("{}&protocol=resp3", server.url())).await;
     assert_says(&insisting.unwrap_err(), ErrorKind::Unsupported, "resp2");
 }
 

@@ -137,7 +137,7 @@ async fn a_foreign_value_that_is_not_text_is_respected() {
 
 async fn ours() -> (RedisServer, Tenure) {
     let server = RedisServer::start();
-    let tenure = tenure::connect(&format!("{}/?prefix=", server.url()))
+    let tenure = tenure::connect(&format!("{}&prefix=", server.url()))
         .await
         .unwrap();
     (server, tenure)

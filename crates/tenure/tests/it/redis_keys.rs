@@ -92,7 +92,7 @@ async fn a_fence_that_is_ahead_of_the_clock_is_remembered_until_the_clock_has_pa
 #[tokio::test]
 async fn an_empty_prefix_shares_keys_with_others_but_not_ours() {
     let server = RedisServer::start();
-    let peer = Peer::new(store(&format!("{}?prefix=", server.url())).await).await;
+    let peer = Peer::new(store(&format!("{}&prefix=", server.url())).await).await;
     let lease = peer.take("nightly", &bid()).await;
     assert_eq!(
         server.command(&["SET", "nightly", "token", "NX", "PX", "1000"]),
@@ -137,10 +137,14 @@ async fn the_listing_shows_locks_waiters_and_foreign_locks_by_prefix() {
 #[tokio::test]
 async fn the_unix_socket_and_the_database_number_work() {
     let server = RedisServer::start();
-    let url = format!("redis+unix://{}?db=3", server.socket().display());
+    let url = format!(
+        "redis+unix://{}?db=3&recovery=open",
+        server.socket().display()
+    );
     let over_socket = Peer::new(store(&url).await).await;
     over_socket.take("lock", &bid()).await;
-    let over_tcp = Peer::new(store(&format!("{}/3", server.url())).await).await;
+    let over_tcp =
+        Peer::new(store(&format!("redis://{}/3?recovery=open", server.address())).await).await;
     assert_eq!(over_tcp.inspect("lock").await.holders.len(), 1);
     let elsewhere = peer(&server).await;
     assert_eq!(elsewhere.inspect("lock").await.kind, None);

@@ -221,7 +221,7 @@ async fn a_sentinel_that_names_another_server_is_outvoted() {
     let watched = Watched::start_calm();
     let honest = &watched.sentinels;
     let url = format!(
-        "redis+sentinel://{},{},{}/{SERVICE}",
+        "redis+sentinel://{},{},{}/{SERVICE}?recovery=off",
         liar.address(),
         honest[0].address(),
         honest[1].address()
@@ -239,7 +239,7 @@ async fn a_lonely_liar_is_not_believed() {
     let mut watched = Watched::start_calm();
     let hosts: Vec<_> = watched.sentinels.iter().map(Sentinel::address).collect();
     let url = format!(
-        "redis+sentinel://{},{}/{SERVICE}?call_timeout=1s",
+        "redis+sentinel://{},{}/{SERVICE}?call_timeout=1s&recovery=off",
         liar.address(),
         hosts[..2].join(",")
     );
@@ -282,7 +282,11 @@ async fn a_vote_for_a_failover_counts_until_that_is_surely_over() {
         fakes.push(FakeSentinel::start(says).await);
     }
     let hosts: Vec<_> = fakes.iter().map(FakeSentinel::address).collect();
-    let peer = peer(&format!("redis+sentinel://{}/{SERVICE}", hosts.join(","))).await;
+    let peer = peer(&format!(
+        "redis+sentinel://{}/{SERVICE}?recovery=off",
+        hosts.join(",")
+    ))
+    .await;
     let bid = Action::Acquire(bid());
     let error = peer.try_ask("lock", bid.clone()).await.expect_err("voted");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -340,7 +344,10 @@ async fn a_sentinel_with_two_addresses_has_one_vote() {
     let one = FakeSentinel::start(says.clone()).await;
     let same = FakeSentinel::start(says).await;
     let (one, same) = (one.address(), same.address());
-    let peer = peer(&format!("redis+sentinel://{one},{same}/{SERVICE}")).await;
+    let peer = peer(&format!(
+        "redis+sentinel://{one},{same}/{SERVICE}?recovery=off"
+    ))
+    .await;
     let refused = peer.try_ask("lock", Action::Acquire(bid())).await;
     let error = refused.expect_err("one is not two");
     assert!(error.to_string().contains("1 of the 2"), "{error}");
@@ -350,7 +357,7 @@ async fn a_sentinel_with_two_addresses_has_one_vote() {
 async fn a_url_that_names_few_of_the_sentinels_has_no_majority() {
     let watched = Watched::start_calm();
     let one = watched.sentinels[0].address();
-    let peer = peer(&format!("redis+sentinel://{one}/{SERVICE}")).await;
+    let peer = peer(&format!("redis+sentinel://{one}/{SERVICE}?recovery=off")).await;
     let refused = peer.try_ask("lock", Action::Acquire(bid())).await;
     let error = refused.expect_err("one of three");
     assert!(error.to_string().contains("1 of the 2"), "{error}");

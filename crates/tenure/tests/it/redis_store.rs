@@ -64,7 +64,7 @@ async fn repeating_an_acquire_gives_the_same_grant() {
 
 #[tokio::test]
 async fn a_release_hands_over_and_pushes_the_grant() {
-    for options in ["", "?protocol=resp2"] {
+    for options in ["", "&protocol=resp2"] {
         let server = RedisServer::start();
         let url = format!("{}{options}", server.url());
         let holder = Peer::new(store(&url).await).await;

@@ -11,7 +11,7 @@ use crate::support::redis_server::RedisServer;
 use crate::support::wait::{PATIENCE, elapsed, eventually_async};
 
 /// Nothing below is about this time-out, and a busy machine needs its time.
-const PATIENT: &str = "node_timeout=1s";
+const PATIENT: &str = "node_timeout=1s&recovery=open";
 
 struct Servers(Vec<RedisServer>);
 
@@ -161,7 +161,10 @@ async fn a_duplicate_that_was_not_there_at_first_gets_no_vote_later() {
     let (one, two) = (servers.0[0].address(), servers.0[1].address());
     let proxy = crate::support::proxy::Proxy::to(one.clone()).await;
     proxy.refuse(true);
-    let proxied = proxy.url().replace("redis://", "");
+    let proxied = proxy
+        .url()
+        .replace("redis://", "")
+        .replace("?recovery=open", "");
     let url = format!("redlock://{one},{two},{proxied}?{PATIENT}");
     let tenure = tenure::connect(&url).await.unwrap();
     proxy.refuse(false);

@@ -61,7 +61,7 @@ fn a_wrong_password_is_77_and_stays_secret() {
         let done = world.run(line).exits(77).says("error[T0103]");
         assert!(!done.stderr.contains("hunter22"), "{}", done.stderr);
     }
-    let right = format!("redis://:correct-horse@{}", server.address());
+    let right = format!("redis://:correct-horse@{}?recovery=open", server.address());
     let done = world.run(&["doctor", "--store", &right]);
     assert!(!done.stdout.contains("correct-horse") && !done.stderr.contains("correct-horse"));
     let done = world.run(&["run", "x", "--store", &right, "env"]).exits(0);
@@ -123,4 +123,22 @@ fn a_waiter_says_why_the_server_refuses_to_work() {
     );
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(waiter.finish().exits(0).stdout, "mine\n");
+}
+
+#[test]
+fn a_server_that_may_have_forgotten_says_so_and_for_how_long() {
+    let server = RedisServer::start();
+    let world = World::new();
+    let url = format!("redis://{}", server.address());
+    world
+        .run(&["run", "x", "--store", &url, "--no-wait", "true"])
+        .exits(75)
+        .says("recovering")
+        .says("left: the store has restarted or lost data");
+    let examined = world.run(&["doctor", "--store", &url]).exits(0);
+    assert!(
+        examined.stdout.contains("recovering"),
+        "{}",
+        examined.stdout
+    );
 }

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use super::errors::{self, Failure};
+use super::memory::Memory;
 use super::options::{Address, Options};
 use super::sentinel::{self, Sentinels};
 use super::subscription::{self, Listeners, SecondConnection};
@@ -28,6 +29,7 @@ pub(super) struct Link {
     pub(super) options: Options,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) listeners: Arc<Listeners>,
+    pub(super) memory: Arc<Memory>,
     /// Told when the connection is lost.
     pub(super) lost: Arc<Notify>,
     /// Who knows where the server is, if the URL does not.
@@ -57,6 +59,13 @@ pub(super) struct Live {
     pub(super) address: Address,
 }
 
+impl Live {
+    /// Which of all connections that were ever made.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
 #[derive(Default)]
 struct Wire {
     /// The server refused RESP3 once: do not ask again.
@@ -75,19 +84,21 @@ impl Link {
             // one, that one stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
+        let memory = Arc::new(Memory::default());
         let sentinels = match &options.address {
             Address::Service(service) => Some(Arc::new(Sentinels::new(
                 service.clone(),
-                options.max_ttl,
+                options.caution.max_ttl.duration(),
                 clock.clone(),
             ))),
             _ => None,
         };
         Arc::new_cyclic(|me| Self {
             sentinels,
-            listeners: Arc::new(Listeners::new(&options)),
+            listeners: Arc::new(Listeners::new(&options, memory.clone())),
             options,
             clock,
+            memory,
             lost: Arc::default(),
             live: Mutex::default(),
             generations: AtomicU64::new(0),

@@ -125,6 +125,9 @@ impl<'a> Words<'a> {
             "forced" => Outcome::NotHeld {
                 forced: Some(self.forced(asked)?),
             },
+            "forgotten" => Outcome::Forgotten {
+                until: self.time()?,
+            },
             "state" => Outcome::State(self.snapshot()?),
             _ => return Err(unreadable()),
         })
@@ -145,8 +148,8 @@ impl<'a> Words<'a> {
             holder_count: self.parsed()?,
             waiter_count: self.parsed()?,
             next_expiry: self.optional_time()?,
+            recovering: self.optional_time()?,
             holders: self.holders()?,
-            recovering: None,
         })
     }
 
@@ -288,7 +291,11 @@ mod tests {
 
     #[test]
     fn a_reply_that_is_ours_but_unreadable_keeps_the_connection() {
-        for said in ["sung 7", "granted 7", "busy 1 0 - 1 - q - - - - 0 - list -"] {
+        for said in [
+            "sung 7",
+            "granted 7",
+            "busy 1 0 - - 1 - q - - - - 0 - list -",
+        ] {
             let failure = read(&format!("a1 {OWNER} 5 - {said}")).unwrap_err();
             assert_eq!(failure.kind, ErrorKind::Protocol, "{said}");
             assert!(!failure.fatal, "{said}");
@@ -304,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_foreign_holder_is_shown_with_its_type() {
-        let text = format!("a1 {OWNER} 5 (3 busy 1 2 - 1 - x - - - - 0 - list -");
+        let text = format!("a1 {OWNER} 5 (3 busy 1 2 - - 1 - x - - - - 0 - list -");
         let answer = read(&text).unwrap();
         assert_eq!(answer.more.as_deref(), Some("(3"));
         let Some(Outcome::Busy(contention)) = answer.reply.map(|reply| reply.outcome) else {

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use tenure_core::{Action, Ballot, Inbox, Mode, OwnerId, Party, Request, Waiting};
+use tenure_core::{Action, Ballot, Inbox, Mode, OwnerId, Party, Request, Terms, Waiting};
 
 use super::scripts::ScriptName;
 
@@ -109,7 +109,15 @@ pub(super) fn arguments(prefix: &str, request: &Request, cursor: &str, words: &m
         Action::Renew(renew) => {
             words.push(renew.fence);
             words.push(renew.ttl.as_millis());
-            words.push(u8::from(renew.detach));
+            let leaves = u8::from(renew.detach);
+            match &renew.terms {
+                Some(Terms { mode, party }) => words.push(format_args!(
+                    "{leaves} {} {}",
+                    ModeWord(*mode),
+                    PartyWords(party)
+                )),
+                None => words.push(format_args!("{leaves} -")),
+            }
         }
         Action::Convert(convert) => words.push(convert.fence),
         Action::Release(release) => words.push(release.fence),

@@ -21,9 +21,11 @@ pub const GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::S2,
             holds: Holds::If(
-                "the server keeps the writes it has acknowledged (no restart without its data, no \
-                 promoted replica that lags, no eviction, no FLUSHALL or DEL by others) and its wall \
-                 clock gains at most the margin and 0.1 % during a lease, by step or by slew",
+                "nothing is evicted or deleted by others, no lease is longer than max_ttl (a server that \
+                 restarts without its data or takes over from another waits that long and lets \
+                 nobody in, unless recovery is off), no primary goes on after it was replaced, and \
+                 the server's wall clock gains at most the margin and 0.1 % during a lease, by step \
+                 or by slew",
             ),
         },
         Promise {

@@ -7,6 +7,7 @@ mod encode;
 mod errors;
 mod guarantees;
 mod listing;
+mod memory;
 mod options;
 mod replicas;
 mod scripts;
@@ -18,8 +19,8 @@ mod watching;
 use std::sync::{Arc, Weak};
 
 use tenure_core::{
-    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply, Request,
-    Shard, Store,
+    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply,
+    Request, Shard, Store,
 };
 
 use crate::clock::Clock;
@@ -48,9 +49,14 @@ impl RedisStore {
     /// whatever keeps the server from serving us. No error shows the password.
     pub async fn connect(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let store = Self::connect_lazily(url, clock)?;
-        let connected = store.link.live(store.link.deadline()).await;
-        connected.map_err(|failure| failure.error())?;
-        Ok(store)
+        let deadline = store.link.deadline();
+        let live = store.link.live(deadline).await;
+        let live = live.map_err(|failure| failure.error())?;
+        match memory::greet(&store.link, &live, None, deadline).await {
+            // A replica, for example, may be looked at all the same; whoever wants more is told then.
+            Err(failure) if failure.kind == ErrorKind::Configuration => Err(failure.error()),
+            _ => Ok(store),
+        }
     }
 
     /// Checks `url`, and connects when the first request is made.
@@ -61,9 +67,19 @@ impl RedisStore {
         Self::lazily(Options::parse(url)?, clock)
     }
 
-    /// Like [`connect_lazily`](Self::connect_lazily), and has the server tell us of keys that change.
+    /// The same, for one server of several whose place another may take, as under Sentinel. Unless the URL says otherwise, `recovery=strict`: its first use
+    /// waits `max_ttl` once. Each call looks whether the server was demoted and promoted meanwhile.
+    ///
+    /// # Errors
+    /// [`Configuration`](tenure_core::ErrorKind::Configuration) if the URL is wrong.
+    pub fn connect_as_member(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Self::lazily(Options::parse(url)?.as_member().as_replicated(), clock)
+    }
+
+    /// For a node of a quorum: strict unless the URL says otherwise, and the server tells us of keys
+    /// that change.
     pub(crate) fn watching(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let mut options = Options::parse(url)?;
+        let mut options = Options::parse(url)?.as_member();
         options.watching = true;
         Self::lazily(options, clock)
     }

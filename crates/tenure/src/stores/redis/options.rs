@@ -10,10 +10,11 @@ use percent_encoding::percent_decode_str;
 use redis::{
     ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo,
 };
-use tenure_core::{Error, ErrorKind};
+use tenure_core::{Error, ErrorKind, Recovery, Ttl};
 
 use url::Url;
 
+use super::memory::Caution;
 use super::replicas::Replicas;
 use super::sentinel::Service;
 use crate::stores::url_options::{duration, nearest};
@@ -25,19 +26,19 @@ const DEFAULT_PREFIX: &str = "tenure:";
 const DEFAULT_PORT: u16 = 6379;
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 const DEFAULT_REPLICA_TIMEOUT: Duration = Duration::from_millis(200);
-const DEFAULT_MAX_TTL: Duration = Duration::from_secs(30);
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     "prefix",
     "protocol",
     "call_timeout",
     "min_replicas",
     "replica_timeout",
+    "max_ttl",
+    "recovery",
     "db",
     "user",
     "pass",
     "sentinel_user",
     "sentinel_pass",
-    "max_ttl",
 ];
 
 /// What a URL says.
@@ -55,8 +56,9 @@ pub(super) struct Options {
     pub(super) call_timeout: Duration,
     /// Who else must have a grant before it counts.
     pub(super) replicas: Option<Replicas>,
-    /// Under Sentinel: no lease lasts longer, so that a failover can be waited out.
-    pub(super) max_ttl: Duration,
+    /// How careful to be with a server that may have forgotten.
+    pub(super) caution: Caution,
+    recovery_given: bool,
     /// Whether the server is asked to tell us of keys that change. Not an option of a URL.
     pub(super) watching: bool,
 }
@@ -121,7 +123,8 @@ impl Options {
             protocol: None,
             call_timeout: DEFAULT_CALL_TIMEOUT,
             replicas: None,
-            max_ttl: DEFAULT_MAX_TTL,
+            caution: Caution::default(),
+            recovery_given: false,
             watching: false,
         };
         match options.address {
@@ -138,7 +141,10 @@ impl Options {
             seen.push(key);
         }
         options.check_replicas(seen.iter().any(|key| key == "replica_timeout"))?;
-        Ok(options)
+        Ok(match options.address {
+            Address::Service(_) => options.as_member().as_replicated(),
+            _ => options,
+        })
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
@@ -149,7 +155,12 @@ impl Options {
             "call_timeout" => self.call_timeout = call_timeout(value)?,
             "min_replicas" => self.replicas = Some(min_replicas(value, self.replicas)?),
             "replica_timeout" => self.replicas = Some(replica_timeout(value, self.replicas)?),
-            "sentinel_user" | "sentinel_pass" | "max_ttl" => return self.set_service(key, value),
+            "sentinel_user" | "sentinel_pass" => return self.set_service(key, value),
+            "max_ttl" => self.caution.max_ttl = max_ttl(value)?,
+            "recovery" => {
+                self.caution.recovery = recovery(value)?;
+                self.recovery_given = true;
+            }
             "db" if unix => self.database = database(value)?,
             "user" if unix => self.user = non_empty(value.to_owned()),
             "pass" if unix => self.password = Some(value.to_owned()),
@@ -166,6 +177,20 @@ impl Options {
             _ => return Err(unknown_option(key)),
         }
         Ok(())
+    }
+
+    /// For a server that is one of several: strict, unless the URL says otherwise.
+    pub(super) fn as_member(mut self) -> Self {
+        if !self.recovery_given {
+            self.caution.recovery = Recovery::Strict;
+        }
+        self
+    }
+
+    /// For a server whose place another may take.
+    pub(super) fn as_replicated(mut self) -> Self {
+        self.caution.replicated = true;
+        self
     }
 
     fn check_replicas(&mut self, timeout_given: bool) -> Result<(), Error> {
@@ -192,8 +217,7 @@ impl Options {
         };
         match key {
             "sentinel_user" => service.user = non_empty(value.to_owned()),
-            "sentinel_pass" => service.password = Some(value.to_owned()),
-            _ => self.max_ttl = max_ttl(value)?,
+            _ => service.password = Some(value.to_owned()),
         }
         Ok(())
     }
@@ -333,7 +357,7 @@ fn unknown_option(key: &str) -> Error {
         }
         None => format!(
             "a Redis URL has no option `{key}`: there are prefix, protocol, call_timeout, \
-             min_replicas and replica_timeout"
+             min_replicas, replica_timeout, max_ttl and recovery"
         ),
     })
 }
@@ -389,6 +413,29 @@ fn call_timeout(text: &str) -> Result<Duration, Error> {
     })
 }
 
+fn max_ttl(text: &str) -> Result<Ttl, Error> {
+    let length = duration(text).filter(|length| *length >= Duration::from_secs(1));
+    let ttl = length.and_then(|length| Ttl::new(length).ok());
+    ttl.ok_or_else(|| {
+        wrong(format!(
+            "`{text}` is not a max_ttl: write a whole number with its unit, 1s or more, for example \
+             30s"
+        ))
+    })
+}
+
+fn recovery(text: &str) -> Result<Recovery, Error> {
+    match text {
+        "careful" => Ok(Recovery::Careful),
+        "strict" => Ok(Recovery::Strict),
+        "open" => Ok(Recovery::Open),
+        "off" => Ok(Recovery::Off),
+        _ => Err(wrong(format!(
+            "`{text}` is not a way of recovery: use careful, strict, open or off"
+        ))),
+    }
+}
+
 fn min_replicas(text: &str, known: Option<Replicas>) -> Result<Replicas, Error> {
     let least = text.parse().ok().filter(|least| *least <= 100);
     let least = least.ok_or_else(|| {
@@ -409,17 +456,6 @@ fn replica_timeout(text: &str, known: Option<Replicas>) -> Result<Replicas, Erro
     })?;
     let least = known.map_or(0, |known| known.least);
     Ok(Replicas { least, patience })
-}
-
-fn max_ttl(text: &str) -> Result<Duration, Error> {
-    let allowed = Duration::from_secs(1)..=Duration::from_secs(60 * 60);
-    let given = duration(text).filter(|given| allowed.contains(given));
-    given.ok_or_else(|| {
-        wrong(format!(
-            "`{text}` is not a max_ttl: write a whole number with its unit, from 1s to 60m, for \
-             example 30s"
-        ))
-    })
 }
 
 #[cfg(test)]
@@ -501,7 +537,8 @@ mod tests {
         );
         assert_eq!(options.password.as_deref(), Some("p,w"));
         assert_eq!(options.database, 3);
-        assert_eq!(options.max_ttl, Duration::from_secs(5));
+        assert_eq!(options.caution.max_ttl.duration(), Duration::from_secs(5));
+        assert_eq!(options.caution.recovery, Recovery::Strict);
         let Address::Service(service) = &options.address else {
             panic!("{:?}", options.address);
         };

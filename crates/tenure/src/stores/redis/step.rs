@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::{Cmd, Pipeline, Value};
 use tenure_core::{
-    Action, Ballot, Cancel, Error, ErrorKind, Fence, LockName, Moment, Reply, Request,
+    Action, Ballot, Cancel, Error, ErrorKind, Fence, LockName, Moment, Recovery, Reply, Request,
 };
 
 use super::connection::{Link, Live};
 use super::decode::{self, Answer, Asked};
 use super::encode::{self, FROM_THE_HEAD, Texts};
 use super::errors::{self, Failure};
+use super::memory::{self, Caution, Known};
 use super::options::RESERVED;
 use super::replicas::Replicas;
 use super::scripts::ScriptName;
@@ -63,7 +64,9 @@ pub(super) async fn apply(
     let mut results: Vec<Option<Result<Reply, Failure>>> = batch.iter().map(|_| None).collect();
     let mut items = Vec::with_capacity(batch.len());
     for (index, request) in batch.iter().enumerate() {
-        match allowed(&link.options.prefix, &request.name) {
+        let allowed = allowed(&link.options.prefix, &request.name)
+            .and_then(|()| protected(&link.options.caution, &request.action));
+        match allowed {
             Ok(()) => items.push(Item::first(index, request, nonces)),
             Err(failure) => results[index] = Some(Err(failure)),
         }
@@ -276,6 +279,9 @@ fn sorted(items: &[Item<'_>]) -> (Vec<Call>, bool) {
 
 /// Sends calls by the hash of their scripts, and those again in full that the server does not know.
 /// Answers too why grants among them do not count, if the replicas did not confirm them.
+///
+/// A server that does not know a script may have just started, and one that has begun another life
+/// has carried out nothing: either way hello comes first, and then those calls go out again.
 async fn send(
     link: &Link,
     live: &Live,
@@ -283,42 +289,82 @@ async fn send(
     calls: &[Call],
     deadline: Moment,
 ) -> (Vec<Result<Value, Failure>>, Option<Failure>) {
-    let prefix = &link.options.prefix;
-    let wires: Vec<_> = calls
-        .iter()
-        .map(|call| on_the_wire(prefix, items, call))
-        .collect();
-    let commands = wires
-        .iter()
-        .zip(calls)
-        .map(|((keys, arguments), call)| call.script.by_hash(keys, arguments));
-    let acquires = calls.iter().any(|call| call.script == ScriptName::Acquire);
-    let replicas = link.options.replicas.filter(|_| acquires);
-    let (mut values, mut shortfall) =
-        send_commands(link, live, commands.collect(), replicas, deadline).await;
-    let unknown: Vec<_> = (0..calls.len())
-        .filter(
-            |index| matches!(&values[*index], Ok(Value::ServerError(e)) if e.code() == "NOSCRIPT"),
-        )
-        .collect();
-    if !unknown.is_empty() {
-        let commands = unknown.iter().map(|index| {
-            let (keys, arguments) = &wires[*index];
-            calls[*index].script.in_full(keys, arguments)
+    let mut values: Vec<Result<Value, Failure>> = vec![Err(forgetful()); calls.len()];
+    let mut pending: Vec<usize> = (0..calls.len()).collect();
+    let mut in_full = vec![false; calls.len()];
+    let (mut outdated, mut shortfall) = (None, None);
+    for _ in 0..ROUNDS {
+        let known = match greeted(link, live, calls, outdated.as_ref(), deadline).await {
+            Ok(known) => known,
+            Err(failure) => {
+                for index in pending {
+                    values[index] = Err(failure.clone());
+                }
+                break;
+            }
+        };
+        let argument = known.as_ref().map_or("", |known| &known.argument);
+        let commands = pending.iter().map(|index| {
+            let call = &calls[*index];
+            let (keys, arguments) = on_the_wire(&link.options.prefix, argument, items, call);
+            match in_full[*index] {
+                false => call.script.by_hash(&keys, &arguments),
+                true => call.script.in_full(&keys, &arguments),
+            }
         });
-        let (again, their_shortfall) =
+        let acquires = pending
+            .iter()
+            .any(|index| calls[*index].script == ScriptName::Acquire);
+        let replicas = link.options.replicas.filter(|_| acquires);
+        let (answers, confirmed) =
             send_commands(link, live, commands.collect(), replicas, deadline).await;
-        for (index, value) in unknown.into_iter().zip(again) {
-            values[index] = value;
-        }
         // The later one is about all that came before it.
-        shortfall = their_shortfall;
+        shortfall = confirmed;
+        let mut again = Vec::new();
+        for (index, value) in pending.into_iter().zip(answers) {
+            let unknown = matches!(&value, Ok(Value::ServerError(e)) if e.code() == "NOSCRIPT");
+            let refused = matches!(&value, Ok(Value::BulkString(text)) if text == OTHER_LIFE);
+            in_full[index] |= unknown;
+            if unknown || refused {
+                again.push(index);
+            } else {
+                values[index] = value;
+            }
+        }
+        if again.is_empty() {
+            break;
+        }
+        (pending, outdated) = (again, known);
     }
     (values, shortfall)
 }
 
-fn on_the_wire(prefix: &str, items: &[Item<'_>], call: &Call) -> (Texts, Texts) {
+/// What prelude.lua says when it carries out nothing because the server has begun another life.
+const OTHER_LIFE: &[u8] = b"other life";
+
+/// How often calls are sent until they are carried out: by hash, in full, and some more in case the
+/// server forgets meanwhile.
+const ROUNDS: usize = 6;
+
+/// What is known of the server; `None` if the calls only look, which needs no hello.
+async fn greeted(
+    link: &Link,
+    live: &Live,
+    calls: &[Call],
+    outdated: Option<&Known>,
+    deadline: Moment,
+) -> Result<Option<Known>, Failure> {
+    if calls.iter().all(|call| call.script == ScriptName::Inspect) {
+        return Ok(None);
+    }
+    memory::greet(link, live, outdated, deadline)
+        .await
+        .map(Some)
+}
+
+fn on_the_wire(prefix: &str, life: &str, items: &[Item<'_>], call: &Call) -> (Texts, Texts) {
     let (mut keys, mut arguments) = (Texts::default(), Texts::default());
+    arguments.push(life);
     for index in &call.items {
         items[*index].write(prefix, &mut keys, &mut arguments);
     }
@@ -381,6 +427,26 @@ fn allowed(prefix: &str, name: &LockName) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whoever is strict asks for no lease that a server could give away after it forgot it.
+fn protected(caution: &Caution, action: &Action) -> Result<(), Failure> {
+    let ttl = match action {
+        Action::Acquire(request) => request.ttl,
+        Action::Renew(request) => request.ttl,
+        _ => return Ok(()),
+    };
+    if caution.recovery != Recovery::Strict || ttl <= caution.max_ttl {
+        return Ok(());
+    }
+    Err(Failure::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "recovery=strict protects leases of up to {:?}, and a ttl of {ttl:?} was asked for: set \
+             ?max_ttl= everywhere to more than that, or ask for less",
+            caution.max_ttl
+        ),
+    ))
+}
+
 fn fence(action: &Action) -> Option<Fence> {
     match action {
         Action::Renew(request) => Some(request.fence),
@@ -399,6 +465,13 @@ fn fence(action: &Action) -> Option<Fence> {
 fn miscounted() -> Failure {
     Failure::protocol(
         "the server's answer to a script has the wrong shape: is this a Redis server?",
+    )
+}
+
+fn forgetful() -> Failure {
+    Failure::new(
+        ErrorKind::Unavailable,
+        "Redis forgets faster than it can be asked: do several servers answer at this address?",
     )
 }
 

@@ -8,18 +8,20 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
-use tenure_core::{Fence, Inbox, Listener, LockName, Moment, Push, PushedGrant, Timestamp};
+use tenure_core::{Fence, Inbox, Life, Listener, LockName, Moment, Push, PushedGrant, Timestamp};
 
 use super::connection::{Link, Live, deliver};
 use super::encode;
+use super::memory::{self, Memory};
 use super::options::Options;
 
 /// How often we look whether a listener is gone. A connection that lasted this long is a good one.
 const TIDY: Duration = Duration::from_secs(1);
 
 /// Pauses before connecting again: none after a connection that lasted, growing ones otherwise.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+/// Short, because whoever holds a lock that the server forgot has to say so in time.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(80);
 
 /// Keeps the connection up while somebody listens; ends with the link.
 pub(super) async fn keep_connected(link: Weak<Link>) {
@@ -41,7 +43,10 @@ pub(super) async fn keep_connected(link: Weak<Link>) {
         pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
         if let Some(link) = link.upgrade() {
             // Its failure is told to whoever asks something; here it is only tried again.
-            let _ = link.live(link.deadline()).await;
+            let deadline = link.deadline();
+            if let Ok(live) = link.live(deadline).await {
+                let _ = memory::greet(&link, &live, None, deadline).await;
+            }
         }
     }
 }
@@ -56,14 +61,16 @@ pub(super) struct Listeners {
     prefix: String,
     /// A grant that was only pushed is confirmed by no replica: whoever gets it has to ask.
     confirmed_by_asking: bool,
+    memory: Arc<Memory>,
     by_channel: Mutex<HashMap<String, Weak<dyn Listener>>>,
 }
 
 impl Listeners {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &Options, memory: Arc<Memory>) -> Self {
         Self {
             prefix: options.prefix.clone(),
             confirmed_by_asking: options.replicas.is_some(),
+            memory,
             by_channel: Mutex::default(),
         }
     }
@@ -119,8 +126,10 @@ impl Listeners {
     pub(super) fn read(&self, channel: &[u8], text: &[u8]) -> Option<(Arc<dyn Listener>, Push)> {
         let channel = std::str::from_utf8(channel).ok()?;
         let listener = self.lock().get(channel)?.upgrade()?;
-        let grant = parse(&self.prefix, std::str::from_utf8(text).ok()?)?;
-        let push = match self.confirmed_by_asking {
+        let (grant, life) = parse(&self.prefix, std::str::from_utf8(text).ok()?)?;
+        // What another life granted says nothing by the clock of the one that we know.
+        let stranger = life.is_some_and(|life| self.memory.life() != Some(life));
+        let push = match self.confirmed_by_asking || stranger {
             true => Push::Missed,
             false => Push::Granted(grant),
         };
@@ -134,24 +143,27 @@ impl Listeners {
     }
 }
 
-/// `v1 <owner> <fence> <now> <expiry> <key>`, as waiters.lua publishes it.
-fn parse(prefix: &str, text: &str) -> Option<PushedGrant> {
-    let mut words = text.splitn(6, ' ');
-    if words.next()? != "v1" {
+/// `v2 <owner> <fence> <now> <expiry> <life> <key>`, as waiters.lua publishes it: the grant, and the
+/// life of the server that made it, if that is known.
+fn parse(prefix: &str, text: &str) -> Option<(PushedGrant, Option<Life>)> {
+    let mut words = text.splitn(7, ' ');
+    if words.next()? != "v2" {
         return None;
     }
     let owner = words.next()?.parse().ok()?;
     let fence = Fence::from_u64(words.next()?.parse().ok()?);
     let now = Timestamp::from_micros(words.next()?.parse().ok()?);
     let expiry = Timestamp::from_micros(words.next()?.parse().ok()?);
+    let life = Life::parse(words.next()?);
     let name = LockName::new(words.next()?.strip_prefix(prefix)?).ok()?;
-    Some(PushedGrant {
+    let grant = PushedGrant {
         name,
         owner,
         fence,
         now,
         expiry,
-    })
+    };
+    Some((grant, life))
 }
 
 /// Under RESP2, a connection that subscribes can do nothing else.
@@ -205,8 +217,9 @@ mod tests {
     #[test]
     fn a_message_names_the_lock_without_its_prefix() {
         let owner = "000102030405060708090a0b0c0d0e0f";
-        let text = format!("v1 {owner} 7 10 20 tenure:two words");
-        let grant = parse("tenure:", &text).expect("well formed");
+        let text = format!("v2 {owner} 7 10 20 - tenure:two words");
+        let (grant, life) = parse("tenure:", &text).expect("well formed");
+        assert_eq!(life, None);
         assert_eq!(grant.name.as_str(), "two words");
         assert_eq!(grant.owner.to_string(), owner);
         assert_eq!(grant.expiry, Timestamp::from_micros(20));

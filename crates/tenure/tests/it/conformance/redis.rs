@@ -15,7 +15,7 @@ use crate::support::wait::{breath, real_time};
 #[tokio::test]
 async fn redis_conforms() {
     let server = RedisServer::start();
-    let url = format!("{}?{PATIENT}", server.url());
+    let url = format!("{}&{PATIENT}", server.url());
     check(&Redis { url }).await.assert_all_passed();
 }
 
@@ -23,7 +23,7 @@ async fn redis_conforms() {
 #[tokio::test]
 async fn redis_conforms_over_resp2() {
     let server = RedisServer::start();
-    let url = format!("{}?{PATIENT}&protocol=resp2", server.url());
+    let url = format!("{}&{PATIENT}&protocol=resp2", server.url());
     check(&Redis { url }).await.assert_all_passed();
 }
 

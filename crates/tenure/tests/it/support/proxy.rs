@@ -33,9 +33,9 @@ impl Proxy {
         Self { port, state, task }
     }
 
-    /// `redis://127.0.0.1:PORT`.
+    /// `redis://127.0.0.1:PORT?recovery=open`, as of the server behind it.
     pub(crate) fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://127.0.0.1:{}?recovery=open", self.port)
     }
 
     /// From now on, requests arrive at the server and its replies do not come back.

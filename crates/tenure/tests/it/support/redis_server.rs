@@ -70,14 +70,15 @@ impl RedisServer {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// `redis://127.0.0.1:PORT`.
+    /// `redis://127.0.0.1:PORT?recovery=open`: a server of ours is known to be new. Further options
+    /// begin with `&`.
     pub(crate) fn url(&self) -> String {
-        format!("redis://{}", self.address())
+        format!("redis://{}?recovery=open", self.address())
     }
 
-    /// `rediss://localhost:PORT`.
+    /// `rediss://localhost:PORT?recovery=open`.
     pub(crate) fn tls_url(&self) -> String {
-        format!("rediss://localhost:{}", self.tls_port())
+        format!("rediss://localhost:{}?recovery=open", self.tls_port())
     }
 
     /// The port on which it speaks TLS.

@@ -78,11 +78,17 @@ impl Watched {
         self.url_with("", "")
     }
 
-    /// With credentials (`user:password@`) and options (`?…`).
+    /// With credentials (`user:password@`) and options (`?…`). Unless they say otherwise, a primary
+    /// that may have forgotten is taken as it is: that is another test's business.
     pub(crate) fn url_with(&self, credentials: &str, options: &str) -> String {
         let hosts: Vec<_> = self.sentinels.iter().map(Sentinel::address).collect();
         let hosts = hosts.join(",");
-        format!("redis+sentinel://{credentials}{hosts}/{SERVICE}{options}")
+        let recovery = match options {
+            _ if options.contains("recovery=") => "",
+            "" => "?recovery=off",
+            _ => "&recovery=off",
+        };
+        format!("redis+sentinel://{credentials}{hosts}/{SERVICE}{options}{recovery}")
     }
 
     /// The server at this port.

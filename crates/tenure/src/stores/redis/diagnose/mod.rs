@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{ProtocolVersion, Value};
-use tenure_core::{Error, Finding, Severity, Timestamp};
+use tenure_core::{Error, Finding, Phase, Recovery, Severity, Timestamp};
 
 use super::connection::Link;
 use super::errors::Failure;
 use super::listing::{ask, time};
+use super::memory;
 use about::{About, Facts};
 
 /// How many round trips are timed.
@@ -44,7 +45,56 @@ pub(super) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Error> {
         saving: facts(link, &["CONFIG", "GET", "save"]).await,
     };
     findings.extend(about.findings());
+    findings.push(recovery(link).await);
     Ok(findings)
+}
+
+/// Whether the server may have forgotten something, as far as the record says.
+async fn recovery(link: &Link) -> Finding {
+    let subject = "recovery";
+    if link.options.caution.recovery == Recovery::Off {
+        let detail = "recovery=off: a server that restarts without its data, or is replaced by a \
+                      replica that lags behind, gives away locks that are held";
+        return finding(Severity::Danger, subject, detail);
+    }
+    let mut get = redis::cmd("GET");
+    get.arg(memory::record_key(&link.options));
+    let looked = async {
+        let now = time(link).await?;
+        let text = match ask(link, &get, link.deadline()).await? {
+            Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            _ => String::new(),
+        };
+        Ok::<_, Failure>((now, memory::read(&text)))
+    };
+    let (now, record) = match looked.await {
+        Ok(looked) => looked,
+        Err(failure) => return hidden(subject, "GET of its record", &failure),
+    };
+    let Some(record) = record else {
+        return warning(
+            subject,
+            "the server has no record of its life: INFO may be forbidden to this user, or it is a \
+             replica. If it forgets, it gives away locks that are held.",
+        );
+    };
+    match record.phase(now) {
+        Phase::Open => fine(
+            subject,
+            format!(
+                "remembers what it granted; if it forgets, leases of up to {:?} are protected",
+                record.max_ttl
+            ),
+        ),
+        Phase::Recovering { until } => warning(
+            subject,
+            format!(
+                "recovering, {:.0?} left: it has restarted, lost data or is new, and lets nobody in \
+                 before all that it may have forgotten has ended",
+                until.since(now)
+            ),
+        ),
+    }
 }
 
 async fn round_trip(link: &Link) -> Result<Finding, Failure> {

@@ -61,6 +61,11 @@ local function careful(lock, a)
   end
 
   local mine = holder_of(state, owner)
+  if mine and recovering then
+    -- From before: it may have ended since (acquire.rs, inherited).
+    local said = wish.waits and 'queued ' .. state.waiting .. ' ' or 'busy '
+    return done(said .. contention(state))
+  end
   if mine then
     admit(state, nil, wish.cursor)
     return done(granted(mine))
@@ -75,7 +80,7 @@ local function careful(lock, a)
     return done('conflict ' .. kind)
   end
   -- Joining an empty queue only to be let in at once comes to the same as this.
-  if state.waiting == 0 and fits(state, mode) then return take() end
+  if state.waiting == 0 and not recovering and fits(state, mode) then return take() end
 
   if wish.waits then join(state, wish) elseif state.waiting > 0 then forget(state, {owner}) end
   local awaited = admit(state, owner, wish.cursor)

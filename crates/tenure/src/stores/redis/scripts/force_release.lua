@@ -3,7 +3,7 @@
 -- KEYS   lock (see prelude.lua)
 -- ARGV   1 "<nonce> <owner>", 2 fence, 3 party of whoever does it, 4 reason
 -- says   released
---        nothing | forced <at> <pid> <host> <who> <label> <reason>
+--        nothing | forgotten <until> | forced <at> <pid> <host> <who> <label> <reason>
 
 local function careful(lock, a)
   local state, owner, fence = load_state(lock), owner_of(a), ARGV[a + 2]

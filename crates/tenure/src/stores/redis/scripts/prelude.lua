@@ -13,7 +13,11 @@
 --   alive      sorted set, owner by the time until which its place is kept
 --   waiters    hash, owner -> "<mode> <ttl> <since> <alive_for> <channel> <pid> <host> <who> <label>"
 --   forced     string "<owner> <fence> <at> <pid> <host> <who> <label> <reason>"
--- ARGV, `width` per request: 1 "<nonce> <owner or ->", then what the request's own file says. They are
+-- ARGV 1: the life that the call was sent to, "r" if this server may become another's replica (else "-"),
+-- and the key of the record that says which life this is, without spaces between; "" to ask nobody.
+-- The record: "v1 <life> <until> <run> <line> <max_ttl> <durable>" (see memory.rs). In another life
+-- nothing is carried out, and the whole reply is the text "other life".
+-- ARGV from 2 on, `width` per request: 1 "<nonce> <owner or ->", then what the request's own file says. They are
 -- few and packed, because each one costs the server as much as half a command does.
 -- Reply, one text per request: "<nonce> <owner> <now> <more> <said...>". `more` is "-", or where to go
 -- on in the queue because this step has looked at enough waiters. `said` is what the request's own
@@ -30,6 +34,25 @@ local FURTHER = 31       -- fences set aside with an exclusive grant (Fence::las
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+
+-- While the server may have forgotten who holds what: until when, as a text. Nobody is let in then.
+local recovering = nil
+
+if ARGV[1] ~= '' then
+  local record = redis.call('GET', string.sub(ARGV[1], 18)) or ''
+  local life, moment = string.match(record, '^v1 (%x+) (%d+) ')
+  if life ~= string.sub(ARGV[1], 1, 16) then return 'other life' end
+  if tonumber(moment) > now then recovering = moment end
+  if string.sub(ARGV[1], 17, 17) == 'r' then
+    -- Record::is_of: this connection may have outlived a demotion and a promotion.
+    local shown = redis.call('INFO', 'replication')
+    local line = string.match(shown, 'master_replid:(%x+)')
+    local before = string.match(shown, 'master_replid2:(%x+)') or ''
+    if not string.find(record, ' ' .. line .. ' ', 1, true) and string.find(before, '[^0]') then
+      return 'other life'
+    end
+  end
+end
 
 local function digits(number)
   return string.format('%d', number)
@@ -57,10 +80,11 @@ end
 -- needs more, and answers which that was: whoever comes later must not overtake it. `a` is where the
 -- request's ARGV begin, less one.
 local function quickly(width, quick)
-  local replies, count = {}, #ARGV / width
+  local replies, count = {}, (#ARGV - 1) / width
+  if recovering then return replies, 1 end
   local stride = #KEYS / count
   for request = 1, count do
-    local a = (request - 1) * width
+    local a = (request - 1) * width + 1
     local fine, said = pcall(quick, KEYS[(request - 1) * stride + 1], a)
     if not fine or not said then return replies, request end
     replies[request] = ARGV[a + 1] .. ' ' .. NOW .. ' - ' .. said

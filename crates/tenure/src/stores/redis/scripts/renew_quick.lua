@@ -2,7 +2,7 @@
 
 local function prolonged(old, a)
   local moment = now + tonumber(ARGV[a + 3]) * 1000
-  return ARGV[a + 4] == '1' and moment or math.max(old, moment)
+  return string.sub(ARGV[a + 4], 1, 1) == '1' and moment or math.max(old, moment)
 end
 
 -- An exclusive hold of ours: two commands. Nobody can be let in beside it, so the queue can wait.

@@ -192,6 +192,10 @@ end
 -- still waits (Front::Awaited), or whether that is not known yet (state.more).
 local function admit(state, asking, cursor)
   local after, examined = cursor or '-inf', 0
+  if recovering then
+    state.more = nil
+    return true
+  end
   if state.more then
     state.more = after
     return true
@@ -299,14 +303,16 @@ local function describe(state, limit)
   return #shown .. (#shown > 0 and ' ' or '') .. table.concat(shown, ' ')
 end
 
--- inspect.rs, contention: "<holder count> <waiter count> <next expiry or -> <shown> <holder>..."
+-- inspect.rs, contention: "<holder count> <waiter count> <next expiry or -> <recovering until or ->
+-- <shown> <holder>..."
 local function contention(state)
   local soonest = state.foreign and state.foreign.expiry
   for _, holder in ipairs(state.holders) do
     soonest = math.min(soonest or holder.expiry, holder.expiry)
   end
   return (#state.holders + (state.foreign and 1 or 0)) .. ' ' .. state.waiting .. ' '
-    .. (soonest and digits(soonest) or '-') .. ' ' .. describe(state, SHOWN)
+    .. (soonest and digits(soonest) or '-') .. ' ' .. (recovering or '-') .. ' '
+    .. describe(state, SHOWN)
 end
 
 -- release.rs, not_held
@@ -315,18 +321,18 @@ local function not_held(state, owner, fence)
   if text and string.sub(text, 1, #head) == head then
     return 'forced ' .. string.sub(text, #head + 1)
   end
-  return 'nothing'
+  return recovering and 'forgotten ' .. recovering or 'nothing'
 end
 
 -- Runs the batch from `first` on, after `replies` to the requests before it. `quick(lock, a)` answers
 -- the usual case or nil; `careful(lock, a)` answers every case, and where to go on.
 local function carefully(width, first, replies, quick, careful)
-  local count = #ARGV / width
+  local count = (#ARGV - 1) / width
   local stride = #KEYS / count
   for request = first, count do
-    local lock, a = KEYS[(request - 1) * stride + 1], (request - 1) * width
+    local lock, a = KEYS[(request - 1) * stride + 1], (request - 1) * width + 1
     local fine, said, more = true, nil, nil
-    if quick then fine, said = pcall(quick, lock, a) end
+    if quick and not recovering then fine, said = pcall(quick, lock, a) end
     if fine and not said then fine, said, more = pcall(careful, lock, a) end
     if not fine then
       said, more = 'error ' .. (type(said) == 'table' and said.err or tostring(said)), nil

@@ -8,7 +8,7 @@
 --        busy <contention>
 --        late
 --        conflict lock | conflict <capacity>
---        nothing | forced <at> <pid> <host> <who> <label> <reason>
+--        nothing | forgotten <until> | forced <at> <pid> <host> <who> <label> <reason>
 
 local function careful(lock, a)
   local state, owner, limit = load_state(lock), owner_of(a), ARGV[a + 4]
@@ -42,11 +42,15 @@ local function careful(lock, a)
     for _, holder in ipairs(state.holders) do
       if holder.owner ~= owner and holder.fence == wanted then return false end
     end
-    return not_held(state, owner, fence) == 'nothing'
+    return string.sub(not_held(state, owner, fence), 1, 7) ~= 'forced '
   end
 
   local awaited = admit(state)
   local mine = holder_of(state, owner)
+  if mine and recovering and ballot ~= 'held' then
+    -- From before: it may have ended since.
+    return done('busy ' .. contention(state))
+  end
   if mine then
     if ballot == 'raise' and mine.fence < wanted then
       -- What was set aside for the holder itself does not count.

@@ -21,8 +21,9 @@ local function claim_window(waiter)
   return math.floor(waiter.alive_for / 2)
 end
 
--- Tells a waiter that it was let in. All texts.
+-- Tells a waiter that it was let in, and in which life ("-" = not known). All texts.
 local function push(lock, channel, owner, fence, expiry)
+  local life = ARGV[1] == '' and '-' or string.sub(ARGV[1], 1, 16)
   redis.pcall('PUBLISH', channel,
-    'v1 ' .. owner .. ' ' .. fence .. ' ' .. NOW .. ' ' .. expiry .. ' ' .. lock)
+    'v2 ' .. owner .. ' ' .. fence .. ' ' .. NOW .. ' ' .. expiry .. ' ' .. life .. ' ' .. lock)
 end
