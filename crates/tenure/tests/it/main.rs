@@ -58,6 +58,8 @@ mod redis_replicas;
 #[cfg(feature = "redis")]
 mod redis_sentinel;
 #[cfg(feature = "redis")]
+mod redis_sentinel_memory;
+#[cfg(feature = "redis")]
 mod redis_store;
 #[cfg(feature = "redis")]
 mod redis_tls;

@@ -70,16 +70,19 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::S1,
             holds: Holds::If(
-                "no failover loses a grant, or the new primary's wall clock is ahead of the last \
-                 fence; and no wall clock is set back by more than a day",
+                "no wall clock is set back by more than a day and, after a failover that lost \
+                 grants, the new primary's is ahead of the last fence",
             ),
         },
         Promise {
             id: PromiseId::S2,
             holds: Holds::If(
-                "a promoted replica has received the grants that are in force (replication is not \
-                 waited for), no failover is forced (SENTINEL FAILOVER, REPLICAOF by hand), the URL \
-                 names a majority of the sentinels, and otherwise as for redis",
+                "no lease is longer than max_ttl or left behind without its process (a promoted \
+                 replica waits that long and lets nobody in, while holders take back what is \
+                 theirs, unless recovery is off), no failover is forced (SENTINEL FAILOVER, REPLICAOF \
+                 by hand), the URL names a majority of the sentinels, nothing is evicted or deleted by \
+                 others, and the primary's wall clock gains at most the margin and 0.1 % during a \
+                 lease, by step or by slew",
             ),
         },
         Promise {
@@ -89,8 +92,9 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::L1,
             holds: Holds::Within(
-                "what redis needs, and the time of a failover (down-after-milliseconds and a few \
-                 seconds); after a failover that was given up, twice its failover-timeout",
+                "what redis needs, and the time of a failover (down-after-milliseconds, a few \
+                 seconds and then max_ttl); after a failover that was given up, twice its \
+                 failover-timeout",
             ),
         },
         Promise {
