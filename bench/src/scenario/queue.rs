@@ -52,8 +52,10 @@ impl Queue {
         let ear: Weak<dyn Listener> = Arc::downgrade(&listener) as _;
         store.listen(&crowd.inbox, ear).await?;
         let mut fence = crowd.hold(0).await?;
+        // With one waiter every script is loaded: what comes now is the others alone.
+        crowd.fill(1..=1).await?;
         self.steps.done("held").await?;
-        crowd.fill(1..=self.waiters).await?;
+        crowd.fill(2..=self.waiters).await?;
         let [mut acquires, mut releases, mut handovers] = [(); 3].map(|()| Durations::default());
         self.steps.done("begun").await?;
         for turn in 0..self.turns {
