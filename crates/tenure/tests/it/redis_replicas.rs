@@ -7,6 +7,7 @@ use tenure::{ErrorKind, Retry, Store};
 
 use crate::redis_store::store;
 use crate::support::peer::{Peer, bid};
+use crate::support::proxy::Proxy;
 use crate::support::redis_server::RedisServer;
 use crate::support::wait::{eventually, eventually_async};
 
@@ -42,22 +43,68 @@ async fn a_grant_that_the_replica_has_counts() {
 }
 
 #[tokio::test]
-async fn a_grant_that_no_replica_confirms_is_given_back_and_told_as_an_error() {
+async fn a_grant_that_no_replica_confirms_is_an_error_and_asking_again_confirms_it() {
     let (primary, replica) = pair();
     let peer = Peer::new(store(&url(&primary)).await).await;
+    let bid = bid();
     replica.stop();
-    // Twice: the second time its scripts are known, and its first grant must be gone.
+    // Twice: the second time its scripts are known.
     for _ in 0..2 {
-        let error = peer.try_ask("lock", Action::Acquire(bid())).await;
+        let error = peer.try_ask("lock", Action::Acquire(bid.clone())).await;
         let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert_eq!(error.retry(), Retry::Later);
         assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
-        assert!(peer.inspect("lock").await.holders.is_empty(), "given back");
     }
     replica.resume();
     follows(&primary);
-    peer.take("lock", &bid()).await;
+    let lease = peer.take("lock", &bid).await;
+    let there = replica.command(&["GET", "tenure:lock"]);
+    assert!(there.contains(&lease.owner.to_string()), "{there}");
+}
+
+#[tokio::test]
+async fn whoever_only_tries_gives_back_what_no_replica_confirmed() {
+    let (primary, replica) = pair();
+    let tenure = tenure::connect(&url(&primary)).await.unwrap();
+    replica.stop();
+    let error = tenure.lock("lock").try_acquire().await.err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    tenure.settle().await;
+    let (_, snapshot) = tenure.inspect("lock").await.unwrap();
+    assert!(snapshot.holders.is_empty(), "{snapshot:?}");
+    replica.resume();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_given_back_late_does_not_end_a_later_grant() {
+    let (primary, replica) = pair();
+    let proxy = Proxy::to(format!("127.0.0.1:{}", primary.port())).await;
+    let url = format!("{}&min_replicas=1&replica_timeout=1s", proxy.url());
+    let tenure = tenure::connect(&url).await.unwrap();
+    // The server knows the scripts, so that each is sent once.
+    let peer = Peer::new(store(&primary.url()).await).await;
+    let lease = peer.take("lock", &bid()).await;
+    peer.cancel("lock", lease.owner).await;
+    replica.stop();
+    let waiting = tokio::spawn(tenure.lock("lock").wait(Duration::from_secs(20)).acquire());
+    eventually_async("it is granted, and not confirmed yet", async || {
+        (primary.command(&["EXISTS", "tenure:lock"]) == "1").then_some(())
+    })
+    .await;
+    // Whatever is said about it now on this connection arrives later.
+    proxy.park();
+    eventually("it is not confirmed", || proxy.has_parked().then_some(()));
+    replica.resume();
+    let guard = waiting.await.unwrap().unwrap();
+    proxy.unpark();
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+        let holders = tenure.inspect("lock").await.unwrap().1.holders;
+        assert_eq!(holders.len(), 1, "a valid guard, and nobody holds");
+        assert!(guard.is_valid());
+    }
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]

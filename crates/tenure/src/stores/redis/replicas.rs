@@ -49,8 +49,8 @@ impl Replicas {
             Failure::new(
                 ErrorKind::Refused,
                 format!(
-                    "{confirmed} of {} replicas confirmed the lock within {:?}, so it was given \
-                     back: a replica is down or lags (?min_replicas=, ?replica_timeout=)",
+                    "{confirmed} of {} replicas confirmed the lock within {:?}, so it does not \
+                     count: a replica is down or lags (?min_replicas=, ?replica_timeout=)",
                     self.least, self.patience
                 ),
             )

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::{Cmd, Pipeline, Value};
 use tenure_core::{
-    Action, Ballot, Cancel, Error, ErrorKind, Fence, LockName, Moment, Recovery, Reply, Request,
+    Action, Ballot, Error, ErrorKind, Fence, LockName, Moment, Recovery, Reply, Request,
 };
 
 use super::connection::{Link, Live};
@@ -72,7 +72,7 @@ pub(super) async fn apply(
         }
     }
     while !items.is_empty() {
-        let answers = run(link, nonces, &items, deadline).await;
+        let answers = run(link, &items, deadline).await;
         let mut unfinished = Vec::new();
         for (item, answer) in items.iter().zip(answers) {
             match answer {
@@ -149,12 +149,6 @@ impl<'a> Item<'a> {
         self.cursor.is_some()
     }
 
-    /// What gives back its grant.
-    fn undoing(&self) -> Option<Request> {
-        let owner = self.asked.owner?;
-        Some(Action::Cancel(Cancel { owner }).on(self.name().clone()))
-    }
-
     fn name(&self) -> &LockName {
         &self.request.name
     }
@@ -180,19 +174,13 @@ struct Call {
     items: Vec<usize>,
 }
 
-async fn run(
-    link: &Link,
-    nonces: &Nonces,
-    items: &[Item<'_>],
-    deadline: Moment,
-) -> Vec<Result<Answer, Failure>> {
+async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<Answer, Failure>> {
     let live = match link.live(deadline).await {
         Ok(live) => live,
         Err(failure) => return items.iter().map(|_| Err(failure.clone())).collect(),
     };
     let (calls, independent) = sorted(items);
     let mut answers: Vec<_> = items.iter().map(|_| None).collect();
-    let mut undone = Vec::new();
     // Calls that share a name must not overtake each other, not even when one of them has to be
     // repeated because the server forgot its script.
     let at_once = if independent { calls.len().max(1) } else { 1 };
@@ -207,8 +195,9 @@ async fn run(
                     Err(failure) => Err(failure.clone()),
                 };
                 answers[*index] = Some(match &shortfall {
+                    // Not given back here: that might arrive late, when whoever asks again has it and
+                    // relies on it. The asker gives it back when it stops asking.
                     Some(failure) if answer.as_ref().is_ok_and(Answer::is_grant) => {
-                        undone.extend(item.undoing());
                         Err(failure.clone())
                     }
                     _ => answer,
@@ -216,7 +205,6 @@ async fn run(
             }
         }
     }
-    undo(link, nonces, &live, &undone, deadline).await;
     let answers: Vec<_> = answers
         .into_iter()
         .map(|answer| answer.unwrap_or_else(|| Err(unasked())))
@@ -228,18 +216,6 @@ async fn run(
         link.discard(&live);
     }
     answers
-}
-
-/// Gives back what does not count. If this fails too, whoever asked cancels it, or its ttl ends it.
-async fn undo(link: &Link, nonces: &Nonces, live: &Live, undone: &[Request], deadline: Moment) {
-    let items: Vec<_> = undone
-        .iter()
-        .map(|request| Item::first(0, request, nonces))
-        .collect();
-    let (calls, _) = sorted(&items);
-    if !calls.is_empty() {
-        send(link, live, &items, &calls, deadline).await;
-    }
 }
 
 /// Sorts items into calls, each request after all earlier ones of its name; answers too whether all

@@ -1,12 +1,12 @@
-//! A small TCP proxy between a test and a server: it can cut connections and swallow replies.
+//! A small TCP proxy between a test and a server: it can cut connections, swallow replies and delay requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// A proxy on a free port; it ends when it is dropped.
 #[derive(Debug)]
@@ -21,6 +21,11 @@ struct State {
     swallows: AtomicBool,
     refuses: AtomicBool,
     cut: Notify,
+    opened: AtomicU64,
+    /// What comes from connections older than this one waits.
+    parked: watch::Sender<u64>,
+    /// Something does.
+    waits: AtomicBool,
 }
 
 impl Proxy {
@@ -48,6 +53,22 @@ impl Proxy {
         self.state.refuses.store(refuses, Ordering::SeqCst);
     }
 
+    /// From now on, what is sent on connections that are open now waits, even if they are closed.
+    pub(crate) fn park(&self) {
+        let opened = self.state.opened.load(Ordering::SeqCst);
+        self.state.parked.send_replace(opened);
+    }
+
+    /// Whether something waits since then.
+    pub(crate) fn has_parked(&self) -> bool {
+        self.state.waits.load(Ordering::SeqCst)
+    }
+
+    /// What waits arrives at the server.
+    pub(crate) fn unpark(&self) {
+        self.state.parked.send_replace(0);
+    }
+
     /// Closes every connection that is open now.
     pub(crate) fn cut(&self) {
         self.state.cut.notify_waiters();
@@ -68,23 +89,38 @@ async fn serve(listener: TcpListener, server: String, state: Arc<State>) {
         let Ok(upstream) = TcpStream::connect(&server).await else {
             continue;
         };
+        let number = state.opened.fetch_add(1, Ordering::SeqCst);
         let state = state.clone();
         tokio::spawn(async move {
             let (from_client, to_client) = client.into_split();
             let (from_server, to_server) = upstream.into_split();
             tokio::select! {
-                () = pass(from_client, to_server, None) => {}
-                () = pass(from_server, to_client, Some(&state)) => {}
+                () = requests(from_client, to_server, &state, number) => {}
+                () = replies(from_server, to_client, &state) => {}
                 () = state.cut.notified() => {}
             }
         });
     }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, swallowed_by: Option<&State>) {
+async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, number: u64) {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut parked = state.parked.subscribe();
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        if number < *parked.borrow() {
+            state.waits.store(true, Ordering::SeqCst);
+        }
+        let unparked = parked.wait_for(|before| number >= *before).await.is_ok();
+        if !unparked || to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let swallows = swallowed_by.is_some_and(|state| state.swallows.load(Ordering::SeqCst));
+        let swallows = state.swallows.load(Ordering::SeqCst);
         if !swallows && to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
