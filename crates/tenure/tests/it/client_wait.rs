@@ -281,3 +281,19 @@ async fn a_name_in_use_as_something_else_is_a_conflict() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_pushed_is_relied_upon_for_its_ttl_at_most() {
+    let world = World::new().await;
+    let lock = || {
+        let lock = world.tenure.lock("x").local_handover(false);
+        lock.ttl(secs(1))
+    };
+    let first = lock().acquire().await.unwrap();
+    let next = tokio::spawn(lock().acquire());
+    others_act().await;
+    first.release().await.unwrap();
+    let second = next.await.unwrap().unwrap();
+    // The store keeps it for the claim window, but a server that forgets waits for ttls only.
+    assert!(second.remaining() <= secs(1), "{:?}", second.remaining());
+}
