@@ -136,6 +136,9 @@ impl Lock {
     /// for a bounded time only: after 32 grants, or 10 ms after the store's grant, the lock goes
     /// back to the store. Not handed on are holds that are shared, not renewed, limited, detached,
     /// prolonged or converted, that differ in ttl or label, or whose lease was asked for.
+    ///
+    /// Do not leave a future that waits in line unpolled: what it was handed then blocks others until
+    /// its ttl has passed.
     pub fn local_handover(mut self, allowed: bool) -> Self {
         self.local_handover = allowed;
         self
