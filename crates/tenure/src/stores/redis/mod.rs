@@ -8,6 +8,7 @@ mod errors;
 mod guarantees;
 mod listing;
 mod memory;
+mod opening;
 mod options;
 mod replicas;
 mod scripts;

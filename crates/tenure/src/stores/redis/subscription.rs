@@ -10,9 +10,10 @@ use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
 use tenure_core::{Fence, Inbox, Life, Listener, LockName, Moment, Push, PushedGrant, Timestamp};
 
-use super::connection::{Link, Live, deliver};
+use super::connection::{Link, Live};
 use super::encode;
 use super::memory::{self, Memory};
+use super::opening::deliver;
 use super::options::Options;
 
 /// How often we look whether a listener is gone. A connection that lasted this long is a good one.
