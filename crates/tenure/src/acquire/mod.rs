@@ -23,8 +23,12 @@ use crate::random;
 use attempt::Attempt;
 pub use progress::{Blocked, Silence, WaitReport};
 
-/// How long the store keeps our place without a sign of life; a third of it is the heartbeat.
+/// How long the store keeps our place without a sign of life.
 pub(crate) const ALIVE_FOR: Duration = Duration::from_secs(15);
+/// How often we give one, and a little later now and then, so that not all do it at once. Not more
+/// often: a thousand processes that wait should not be a load.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+const HEARTBEAT_SPREAD: Duration = Duration::from_millis(300);
 /// A foreign holder will not tell us of its release, so it is looked at this often.
 const FOREIGN_POLL: Duration = Duration::from_millis(300);
 /// The first and the longest pause between tries to reach a store that cannot be asked.
@@ -236,7 +240,7 @@ fn is_race(client: &Client, blocked: &Blocked) -> bool {
 /// When to ask again if nothing is pushed: as a sign of life, at the holder's expiry if we are next,
 /// and often if the holder is not one of ours; the less often, the more wait before us.
 fn ask_again_after(blocked: &Blocked) -> Duration {
-    let mut after = random::jittered(ALIVE_FOR / 3);
+    let mut after = HEARTBEAT + random::up_to(HEARTBEAT_SPREAD);
     if blocked.contention.is_foreign() {
         let place = blocked.ahead.unwrap_or(0).saturating_add(1);
         after = after.min(FOREIGN_POLL.saturating_mul(place));

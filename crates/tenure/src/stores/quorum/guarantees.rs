@@ -17,7 +17,7 @@ const L2: Promise = Promise {
 
 const L3: Promise = Promise {
     id: PromiseId::L3,
-    holds: Holds::Within("5 s, or when the lease that is in the way was to end"),
+    holds: Holds::Within("5.3 s, or when the lease that is in the way was to end"),
 };
 
 const L1: Promise = Promise {

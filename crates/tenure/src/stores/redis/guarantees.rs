@@ -49,7 +49,7 @@ pub const GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::L3,
             holds: Holds::Within(
-                "a third of the time for which a place is kept, 5 s, and 3 s more if the connection \
+                "the time between two signs of life of a waiter, 5.3 s, and 3 s more if the connection \
                  is dead and nobody said so",
             ),
         },
