@@ -74,13 +74,13 @@ impl RedisStore {
     /// # Errors
     /// [`Configuration`](tenure_core::ErrorKind::Configuration) if the URL is wrong.
     pub fn connect_as_member(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        Self::lazily(Options::parse(url)?.as_member().as_replicated(), clock)
+        Self::lazily(Options::parse(url)?.for_a_member().for_replicas(), clock)
     }
 
     /// For a node of a quorum: strict unless the URL says otherwise, and the server tells us of keys
     /// that change.
     pub(crate) fn watching(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let mut options = Options::parse(url)?.as_member();
+        let mut options = Options::parse(url)?.for_a_member();
         options.watching = true;
         Self::lazily(options, clock)
     }

@@ -142,7 +142,7 @@ impl Options {
         }
         options.check_replicas(seen.iter().any(|key| key == "replica_timeout"))?;
         Ok(match options.address {
-            Address::Service(_) => options.as_member().as_replicated(),
+            Address::Service(_) => options.for_a_member().for_replicas(),
             _ => options,
         })
     }
@@ -180,7 +180,7 @@ impl Options {
     }
 
     /// For a server that is one of several: strict, unless the URL says otherwise.
-    pub(super) fn as_member(mut self) -> Self {
+    pub(super) fn for_a_member(mut self) -> Self {
         if !self.recovery_given {
             self.caution.recovery = Recovery::Strict;
         }
@@ -188,7 +188,7 @@ impl Options {
     }
 
     /// For a server whose place another may take.
-    pub(super) fn as_replicated(mut self) -> Self {
+    pub(super) fn for_replicas(mut self) -> Self {
         self.caution.replicated = true;
         self
     }
