@@ -54,17 +54,18 @@ pub(super) fn confirm_mode(holder: &mut Holder, terms: Option<&Terms>) {
     }
 }
 
-/// Whether the store has seen a later grant that this hold cannot have lived to see.
+/// Whether the store has seen a later grant that this hold cannot have lived to see, or has given
+/// its fence to somebody else.
 fn was_succeeded(state: &LockState, request: &Renew, mode: Mode) -> bool {
-    let mut holders = state.holders.iter();
-    if mode == Mode::Exclusive {
-        // What is left of its own range was given to nobody else.
-        return state.last_fence > request.fence.last_of_grant(mode)
-            || holders.any(|holder| holder.fence > request.fence);
+    // What is left of its own range was given to nobody else.
+    if mode == Mode::Exclusive && state.last_fence > request.fence.last_of_grant(mode) {
+        return true;
     }
+    let mut holders = state.holders.iter();
     holders.any(|holder| {
-        let instead = holder.owner == request.owner || !go_together(mode, holder.mode);
-        instead && holder.fence > request.fence
+        let own = holder.owner == request.owner;
+        let instead = own || !go_together(mode, holder.mode);
+        instead && holder.fence > request.fence || !own && holder.fence == request.fence
     })
 }
 

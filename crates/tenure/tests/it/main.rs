@@ -54,6 +54,8 @@ mod redis_keys;
 #[cfg(feature = "redis")]
 mod redis_recovery;
 #[cfg(feature = "redis")]
+mod redis_recovery_oracle;
+#[cfg(feature = "redis")]
 mod redis_replicas;
 #[cfg(feature = "redis")]
 mod redis_sentinel;

@@ -269,6 +269,9 @@ async fn send(
     let mut pending: Vec<usize> = (0..calls.len()).collect();
     let mut in_full = vec![false; calls.len()];
     let (mut outdated, mut shortfall) = (None, None);
+    // Of all calls: what is confirmed last goes for whatever was granted in an earlier round.
+    let acquires = calls.iter().any(|call| call.script == ScriptName::Acquire);
+    let replicas = link.options.replicas.filter(|_| acquires);
     for _ in 0..ROUNDS {
         let known = match greeted(link, live, calls, outdated.as_ref(), deadline).await {
             Ok(known) => known,
@@ -288,10 +291,6 @@ async fn send(
                 true => call.script.in_full(&keys, &arguments),
             }
         });
-        let acquires = pending
-            .iter()
-            .any(|index| calls[*index].script == ScriptName::Acquire);
-        let replicas = link.options.replicas.filter(|_| acquires);
         let (answers, confirmed) =
             send_commands(link, live, commands.collect(), replicas, deadline).await;
         // The later one is about all that came before it.

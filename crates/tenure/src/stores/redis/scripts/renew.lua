@@ -12,13 +12,14 @@ local function go_together(one, other)
   return one ~= 'x' and other ~= 'x' and kind_of(one) == kind_of(other)
 end
 
--- Whether a later grant is known that this hold cannot have lived to see.
+-- Whether a later grant is known that this hold cannot have lived to see, or its fence is another's.
 local function was_succeeded(state, owner, mode, fence)
   if state.foreign then return true end
   if mode == 'x' and last_fence(state) > fence + FURTHER then return true end
   for _, holder in ipairs(state.holders) do
-    local instead = mode == 'x' or holder.owner == owner or not go_together(mode, holder.mode)
-    if instead and holder.fence > fence then return true end
+    local own = holder.owner == owner
+    if not own and holder.fence == fence then return true end
+    if holder.fence > fence and (own or not go_together(mode, holder.mode)) then return true end
   end
   return false
 end
