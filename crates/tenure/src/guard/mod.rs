@@ -75,6 +75,10 @@ impl Guard {
     /// The fence is the store's. That of the guard is higher if the lock came from another task of
     /// this process ([`Lock::local_handover`](crate::Lock::local_handover)); whoever asks for the
     /// lease will not hand it on.
+    ///
+    /// **Then an earlier holder had the lease's fence, too**: whoever takes over the lease needs
+    /// [`fence`](Self::fence) beside it for the protected resource, or a lock that is never handed on
+    /// ([`Lock::detached`](crate::Lock::detached)).
     #[must_use]
     pub fn lease(&self) -> Lease {
         self.shared.keep();
