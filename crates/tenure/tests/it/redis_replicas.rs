@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tenure::core::{Action, Outcome};
-use tenure::{ErrorKind, Retry, Store};
+use tenure::core::{Action, Outcome, Release};
+use tenure::{ErrorKind, Lease, LockName, Retry, Store};
 
 use crate::redis_store::store;
 use crate::support::peer::{Peer, bid};
@@ -61,6 +61,24 @@ async fn a_grant_that_no_replica_confirms_is_an_error_and_asking_again_confirms_
     let lease = peer.take("lock", &bid).await;
     let there = replica.command(&["GET", "tenure:lock"]);
     assert!(there.contains(&lease.owner.to_string()), "{there}");
+}
+
+#[tokio::test]
+async fn a_script_that_has_to_be_sent_again_does_not_make_the_grant_beside_it_count() {
+    let (primary, replica) = pair();
+    let peer = Peer::new(store(&url(&primary)).await).await;
+    let lease = peer.take("known", &bid()).await;
+    replica.stop();
+    let name = |name| LockName::new(name).unwrap();
+    let Lease { owner, fence } = lease;
+    let batch = [
+        Action::Acquire(bid()).on(name("lock")),
+        // The first release, so the server does not know its script.
+        Action::Release(Release { owner, fence }).on(name("known")),
+    ];
+    let answers = peer.store.apply(&batch).await;
+    assert!(answers[0].is_err(), "{answers:?}");
+    assert!(answers[1].is_ok(), "{answers:?}");
 }
 
 #[tokio::test]
