@@ -16,6 +16,7 @@ use crate::stores::memory::MemoryStore;
 /// | `sqlite:PATH` | a file, for processes of one machine | `sqlite` |
 /// | `redis://HOST[:PORT][/DB]`, `rediss://…`, `redis+unix://…` | one Redis server | `redis` |
 /// | `redis+sentinel://HOST1,HOST2,HOST3/SERVICE[/DB]`, `rediss+sentinel://…` | the primary that Sentinel names | `redis` |
+/// | `redis+cluster://HOST1,HOST2,…`, `rediss+cluster://…` | a Redis Cluster | `redis` |
 /// | `redlock://HOST,HOST,HOST[,…][/DB]`, `redlocks://…` (TLS) | a majority of Redis servers | `redis` |
 /// | `redis+all://HOST,HOST[,…][/DB]`, `rediss+all://…` (TLS) | Redis servers that must all agree | `redis` |
 ///
@@ -40,6 +41,7 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
         "redis" | "rediss" | "redis+unix" | "unix" | "redis+sentinel" | "rediss+sentinel" => {
             open_redis(url, &clock).await?
         }
+        "redis+cluster" | "rediss+cluster" => open_cluster(url, &clock).await?,
         "redlock" | "redlocks" | "redis+all" | "rediss+all" => open_quorum(url, &clock).await?,
         _ => return Err(unknown(scheme, rest)),
     };
@@ -47,7 +49,7 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
 }
 
 /// The schemes that a URL may begin with.
-const SCHEMES: [&str; 12] = [
+const SCHEMES: [&str; 14] = [
     "memory",
     "sqlite",
     "redis",
@@ -56,6 +58,8 @@ const SCHEMES: [&str; 12] = [
     "unix",
     "redis+sentinel",
     "rediss+sentinel",
+    "redis+cluster",
+    "rediss+cluster",
     "redlock",
     "redlocks",
     "redis+all",
@@ -86,9 +90,20 @@ async fn open_redis(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>,
 }
 
 #[cfg(feature = "redis")]
+async fn open_cluster(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    let store = crate::stores::redis::ClusterStore::connect(url, clock.clone()).await?;
+    Ok(Arc::new(store))
+}
+
+#[cfg(feature = "redis")]
 async fn open_quorum(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
     let opening = crate::stores::quorum::QuorumStore::connect_redis(url, clock.clone());
     Ok(Arc::new(opening.await?))
+}
+
+#[cfg(not(feature = "redis"))]
+async fn open_cluster(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    Err(left_out("redis"))
 }
 
 #[cfg(not(feature = "redis"))]

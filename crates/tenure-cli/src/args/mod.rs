@@ -31,7 +31,8 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 pub struct CommonArgs {
     /// Where the locks live: sqlite:PATH, redis://HOST, redis://HOST:PORT/DB, rediss://…,
-    /// redis+sentinel://HOST1,HOST2,HOST3/SERVICE, redlock://HOST1,HOST2,HOST3
+    /// redis+sentinel://HOST1,HOST2,HOST3/SERVICE, redis+cluster://HOST1,HOST2,
+    /// redlock://HOST1,HOST2,HOST3
     ///
     /// Redlock is a majority of three or more independent Redis servers; redis+all://HOST1,HOST2 needs
     /// all of two or more; redlocks:// and rediss+all:// are the same with TLS.

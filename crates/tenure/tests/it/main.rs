@@ -44,6 +44,8 @@ mod quorum;
 #[cfg(feature = "test-util")]
 mod quorum_world;
 #[cfg(feature = "redis")]
+mod redis_cluster;
+#[cfg(feature = "redis")]
 mod redis_errors;
 #[cfg(feature = "redis")]
 mod redis_faults;

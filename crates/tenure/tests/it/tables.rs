@@ -9,11 +9,12 @@ use tenure::Guarantees;
 use tenure::core::{Holds, PromiseId};
 use tenure::stores::{memory, quorum, redis, sqlite};
 
-const STORES: [Guarantees; 6] = [
+const STORES: [Guarantees; 7] = [
     memory::GUARANTEES,
     sqlite::GUARANTEES,
     redis::GUARANTEES,
     redis::SENTINEL_GUARANTEES,
+    redis::CLUSTER_GUARANTEES,
     quorum::MAJORITY,
     quorum::UNANIMOUS,
 ];

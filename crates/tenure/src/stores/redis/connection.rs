@@ -3,10 +3,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, ProtocolVersion, Value};
-use tenure_core::{Inbox, Listener, Moment};
+use tenure_core::{Inbox, Listener, Moment, Push};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -16,6 +17,9 @@ use super::options::{Address, Options};
 use super::sentinel::Sentinels;
 use super::subscription::{self, Listeners, SecondConnection};
 use crate::clock::{Clock, bounded};
+
+/// How long to wait before trying again to listen.
+const LISTEN_AGAIN: Duration = Duration::from_millis(100);
 
 /// The connection to one server, with what listens on it.
 pub(super) struct Link {
@@ -214,6 +218,23 @@ impl Link {
             tokio::spawn(subscription::keep_connected(self.me.clone()));
         }
         outcome
+    }
+
+    /// The same without waiting: once it listens, `listener` is told that pushes may have been missed
+    /// until then.
+    pub(super) fn listen_in_background(&self, inbox: &Inbox, listener: Weak<dyn Listener>) {
+        let (me, clock, inbox) = (self.me.clone(), self.clock.clone(), inbox.clone());
+        tokio::spawn(async move {
+            while listener.strong_count() > 0 {
+                let Some(link) = me.upgrade() else { return };
+                let listening = link.listen(&inbox, listener.clone()).await;
+                drop(link);
+                match (listening, listener.upgrade()) {
+                    (Ok(()), Some(listener)) => return listener.pushed(Push::Missed),
+                    _ => clock.sleep(LISTEN_AGAIN).await,
+                }
+            }
+        });
     }
 
     /// Gives up the channels of listeners that are gone, so that they no longer count as reachable.

@@ -47,11 +47,6 @@ impl Texts {
     }
 }
 
-/// The key of a lock. The scripts make the names of those beside it; see prelude.lua.
-pub(super) fn key(prefix: &str, name: &str, keys: &mut Texts) {
-    keys.push(format_args!("{prefix}{name}"));
-}
-
 /// The channel of an inbox.
 pub(super) fn channel(prefix: &str, inbox: &Inbox) -> String {
     Word(&format!("{prefix}in:{inbox}")).to_string()

@@ -5,6 +5,7 @@
 use redis::{ErrorKind as DriverKind, RedisError, ServerError};
 use tenure_core::{Error, ErrorKind};
 
+use super::cluster::Redirect;
 use super::options::Address;
 
 /// Why a request, or a whole call, failed.
@@ -16,6 +17,8 @@ pub(super) struct Failure {
     address: Option<String>,
     /// Whether the connection can no longer be trusted.
     pub(super) fatal: bool,
+    /// What else a cluster would have us do.
+    pub(super) redirect: Option<Redirect>,
 }
 
 impl Failure {
@@ -26,6 +29,7 @@ impl Failure {
             cause: None,
             address: None,
             fatal: false,
+            redirect: None,
         }
     }
 
@@ -48,6 +52,41 @@ impl Failure {
     /// The same, saying whether the connection can no longer be trusted.
     pub(super) fn ending_the_connection(self, fatal: bool) -> Self {
         Self { fatal, ..self }
+    }
+
+    /// The same, saying what a cluster would have us do.
+    pub(super) fn redirecting(self, redirect: Redirect) -> Self {
+        Self {
+            redirect: Some(redirect),
+            ..self
+        }
+    }
+
+    /// The same, when a cluster has not come to itself in time.
+    pub(super) fn in_cluster(self, redirect: &Redirect) -> Self {
+        let (kind, message) = match redirect {
+            Redirect::Moved { .. } => (
+                ErrorKind::Unavailable,
+                "the nodes of the cluster do not agree on who has the slot of this lock: try again \
+                 in a moment",
+            ),
+            Redirect::Moving => (
+                ErrorKind::Refused,
+                "the cluster is moving the slot of this lock to another node, and it cannot be used \
+                 meanwhile: try again in a moment",
+            ),
+            Redirect::Down => (
+                ErrorKind::Unavailable,
+                "the cluster does not serve this lock: the node that has its slot is down, too many \
+                 others are, or nobody has that slot (`redis-cli --cluster check` says which)",
+            ),
+            Redirect::Loading => return self,
+        };
+        Self {
+            kind,
+            message: message.into(),
+            ..self
+        }
     }
 
     /// No answer within the time that a call may take.
@@ -162,7 +201,10 @@ pub(super) fn from_text(text: &str) -> Failure {
         by_code(code, text)
     });
     let failure = known.unwrap_or_else(|| by_words(text));
-    failure.caused_by(&text)
+    Failure {
+        redirect: Redirect::read(text),
+        ..failure.caused_by(&text)
+    }
 }
 
 /// A server that does not know a command repeats its arguments, and those of HELLO and AUTH are the
@@ -216,7 +258,7 @@ fn by_code(code: &str, text: &str) -> Option<Failure> {
         ),
         "MOVED" | "ASK" | "CROSSSLOT" | "CLUSTERDOWN" | "TRYAGAIN" => (
             Unsupported,
-            "the server belongs to a Redis Cluster: redis:// is for a single server",
+            "the server belongs to a Redis Cluster: use redis+cluster:// with the same address",
         ),
         "NOPROTO" => (
             Unsupported,
@@ -253,6 +295,11 @@ fn by_words(text: &str) -> Failure {
             "the server lacks a command that tenure needs (EVAL, EVALSHA, TIME, PUBLISH, SUBSCRIBE \
              and the commands of strings, hashes and sorted sets): it was disabled or renamed, or \
              this is not Redis",
+        )
+    } else if lower.contains("cluster support disabled") {
+        Failure::new(
+            ErrorKind::Configuration,
+            "the server is not a node of a Redis Cluster: use redis:// with the same address",
         )
     } else if lower.contains("max number of clients") {
         Failure::new(

@@ -107,3 +107,53 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
         },
     ],
 };
+
+/// What the Redis store promises on a cluster.
+pub const CLUSTER_GUARANTEES: Guarantees = Guarantees {
+    store: "redis+cluster",
+    scope: "all clients of one Redis Cluster (and prefix), on any machine",
+    clock: "the wall clock of the node that has the lock's slot",
+    wake_up: "a message on the connection to that node (RESP3), or on a second one (RESP2)",
+    order: Order::Arrival,
+    permits: true,
+    promises: [
+        Promise {
+            id: PromiseId::S1,
+            holds: Holds::If(
+                "no failover loses a grant, or the new node's wall clock is ahead of the last fence; \
+                 and no wall clock is set back by more than a day",
+            ),
+        },
+        Promise {
+            id: PromiseId::S2,
+            holds: Holds::If(
+                "a promoted replica has received the grants that are in force (replication is not \
+                 waited for), no primary that was replaced goes on serving (one that is cut off does \
+                 so for cluster-node-timeout and longer), no node restarts without its data, the \
+                 clocks of nodes that succeed each other differ by less than the margin, and \
+                 otherwise as for redis",
+            ),
+        },
+        Promise {
+            id: PromiseId::S3,
+            holds: Holds::If("S1 holds"),
+        },
+        Promise {
+            id: PromiseId::L1,
+            holds: Holds::Within(
+                "what redis needs, and the time of a failover or of moving the slot: while it is on \
+                 its way, its locks can be neither taken nor renewed",
+            ),
+        },
+        Promise {
+            id: PromiseId::L2,
+            holds: Holds::If("as for redis, and the node that has the slot serves it"),
+        },
+        Promise {
+            id: PromiseId::L3,
+            holds: Holds::Within(
+                "what redis needs, and the time of a failover or of moving the slot",
+            ),
+        },
+    ],
+};

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use redis::Value;
 use tenure_core::{
-    Action, Error, Listing, LockName, Moment, Outcome, Request, Snapshot, Timestamp,
+    Action, Error, Listing, LockName, Moment, Outcome, Request, Snapshot, Store, Timestamp,
 };
 
 use super::connection::Link;
 use super::decode::FOREIGN;
 use super::errors::{self, Failure};
+use super::keys::Keys;
 use super::options::RESERVED;
-use super::step::{self, Nonces};
 
 /// How many keys the server looks at in one go.
 const SCANNED: usize = 1_000;
@@ -20,57 +20,73 @@ const SCANNED: usize = 1_000;
 const INSPECTED: usize = 256;
 
 /// Walks the whole keyspace, in steps that hold nobody up; each step may take as long as a call may.
-pub(super) async fn list(link: &Link, nonces: &Nonces, prefix: &str) -> Result<Listing, Error> {
-    let names = names(link, prefix)
-        .await
-        .map_err(|failure| failure.error())?;
-    let requests: Vec<_> = names
-        .into_iter()
-        .map(|name| Action::Inspect.on(name))
-        .collect();
+pub(super) async fn list(store: &dyn Store, link: &Link, prefix: &str) -> Result<Listing, Error> {
+    let failed = |failure: Failure| failure.error();
+    let names = names(link, prefix).await.map_err(failed)?;
+    match inspected(store, names, &link.options.keys).await? {
+        Some(listing) => Ok(listing),
+        None => nothing(link).await.map_err(failed),
+    }
+}
+
+/// Those of these names that are worth showing; `None` if there are no names.
+pub(super) async fn inspected(
+    store: &dyn Store,
+    names: BTreeSet<LockName>,
+    keys: &Keys,
+) -> Result<Option<Listing>, Error> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let requests = names.into_iter().map(|name| Action::Inspect.on(name));
+    let requests: Vec<_> = requests.collect();
     let mut listing = Listing {
         now: Timestamp::from_micros(0),
         locks: Vec::new(),
     };
     for requests in requests.chunks(INSPECTED) {
-        let replies = step::apply(link, nonces, requests).await;
+        let replies = store.apply(requests).await;
         for (Request { name, .. }, reply) in requests.iter().zip(replies) {
             let reply = reply?;
             listing.now = listing.now.max(reply.now);
             let Outcome::State(snapshot) = reply.outcome else {
                 continue;
             };
-            if worth_showing(&link.options.prefix, &snapshot) {
+            if worth_showing(keys, &snapshot) {
                 listing.locks.push((name.clone(), snapshot));
             }
         }
     }
-    if requests.is_empty() {
-        listing.now = time(link).await.map_err(|failure| failure.error())?;
-    }
-    Ok(listing)
+    Ok(Some(listing))
+}
+
+/// The listing of a server without locks.
+pub(super) async fn nothing(link: &Link) -> Result<Listing, Failure> {
+    let now = time(link).await?;
+    let locks = Vec::new();
+    Ok(Listing { now, locks })
 }
 
 /// A key that tenure did not write is a lock only if it is where locks are and looks like one.
-fn worth_showing(prefix: &str, snapshot: &Snapshot) -> bool {
+fn worth_showing(keys: &Keys, snapshot: &Snapshot) -> bool {
     let foreign = snapshot
         .holders
         .iter()
         .find(|holder| holder.owner.is_none());
-    let is_lock = |who: &str| who.strip_prefix(FOREIGN) == Some("string") && !prefix.is_empty();
+    let is_lock = |who: &str| who.strip_prefix(FOREIGN) == Some("string") && keys.are_apart();
     snapshot.kind.is_some()
         && (!snapshot.waiters.is_empty()
             || foreign.is_none_or(|holder| is_lock(holder.party.who())))
 }
 
 /// Keys of locks, and names that only have waiters.
-async fn names(link: &Link, prefix: &str) -> Result<BTreeSet<LockName>, Failure> {
-    let key_prefix = format!("{}{prefix}", link.options.prefix);
+pub(super) async fn names(link: &Link, prefix: &str) -> Result<BTreeSet<LockName>, Failure> {
+    let keys = &link.options.keys;
+    let key_prefix = keys.key(prefix);
     let mut names = BTreeSet::new();
     let mut keep = |key: &str| {
         if key.starts_with(&key_prefix) && !key.starts_with(RESERVED) {
-            let name = key.strip_prefix(&link.options.prefix);
-            names.extend(name.and_then(|name| LockName::new(name).ok()));
+            names.extend(keys.name(key));
         }
     };
     for key in scan(link, &format!("{}*", escaped(&key_prefix))).await? {

@@ -1,11 +1,13 @@
 #![doc = include_str!("docs.md")]
 
+mod cluster;
 mod connection;
 mod decode;
 mod diagnose;
 mod encode;
 mod errors;
 mod guarantees;
+mod keys;
 mod listing;
 mod memory;
 mod opening;
@@ -31,7 +33,8 @@ use options::Options;
 use sentinel::Sentinels;
 use step::Nonces;
 
-pub use guarantees::{GUARANTEES, SENTINEL_GUARANTEES};
+pub use cluster::ClusterStore;
+pub use guarantees::{CLUSTER_GUARANTEES, GUARANTEES, SENTINEL_GUARANTEES};
 
 /// Locks on one Redis server. See the [module](self) for what it promises and what breaks it.
 #[derive(Debug)]
@@ -166,7 +169,7 @@ impl Store for RedisStore {
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {
-        Box::pin(listing::list(&self.link, &self.nonces, prefix))
+        Box::pin(listing::list(self, &self.link, prefix))
     }
 
     fn listen<'a>(

@@ -14,6 +14,7 @@ use tenure_core::{Error, ErrorKind, Recovery, Ttl};
 
 use url::Url;
 
+use super::keys::{Keys, Member};
 use super::memory::Caution;
 use super::replicas::Replicas;
 use super::sentinel::Service;
@@ -50,6 +51,8 @@ pub(super) struct Options {
     database: i64,
     /// Put before each lock name to make its key.
     pub(super) prefix: String,
+    /// Which lock has which key.
+    pub(super) keys: Keys,
     /// `None`: RESP3, or RESP2 where the server refuses that.
     pub(super) protocol: Option<ProtocolVersion>,
     /// No call lasts longer.
@@ -120,6 +123,7 @@ impl Options {
                 .transpose()?,
             database: 0,
             prefix: DEFAULT_PREFIX.to_owned(),
+            keys: Keys::new(DEFAULT_PREFIX),
             protocol: None,
             call_timeout: DEFAULT_CALL_TIMEOUT,
             replicas: None,
@@ -150,7 +154,10 @@ impl Options {
     fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
         let unix = matches!(self.address, Address::Unix(_));
         match key {
-            "prefix" => self.prefix = prefix(value)?,
+            "prefix" => {
+                self.prefix = prefix(value)?;
+                self.keys = Keys::new(&self.prefix);
+            }
             "protocol" => self.protocol = Some(protocol(value)?),
             "call_timeout" => self.call_timeout = call_timeout(value)?,
             "min_replicas" => self.replicas = Some(min_replicas(value, self.replicas)?),
@@ -220,6 +227,33 @@ impl Options {
             _ => service.password = Some(value.to_owned()),
         }
         Ok(())
+    }
+
+    /// The same for a server elsewhere.
+    pub(super) fn at(&self, address: Address) -> Self {
+        Self {
+            address,
+            ..self.clone()
+        }
+    }
+
+    /// The same for a node of a cluster.
+    pub(super) fn of(self, member: Member) -> Self {
+        Self {
+            keys: self.keys.of(member),
+            ..self
+        }
+    }
+
+    /// The same for servers of which it is not noticed when they forget.
+    pub(super) fn unprotected(mut self) -> Self {
+        self.caution.recovery = Recovery::Off;
+        self
+    }
+
+    /// Whether locks are in the database that every server has.
+    pub(super) fn is_first_database(&self) -> bool {
+        self.database == 0
     }
 
     /// What the driver needs to connect to the server at `address` with this protocol.
@@ -311,6 +345,20 @@ impl Address {
                 "`{other}:` is not a Redis URL: use redis://, rediss://, redis+unix:// or \
                  redis+sentinel://"
             ))),
+        }
+    }
+
+    /// Another port, on another host or the same.
+    pub(super) fn beside(&self, host: Option<&str>, port: u16) -> Self {
+        let own = match self {
+            Self::Tcp { host, .. } | Self::Tls { host, .. } => host,
+            Self::Unix(_) | Self::Service(_) => "localhost",
+        };
+        let host = host.unwrap_or(own).to_owned();
+        if self.is_tls() {
+            Self::Tls { host, port }
+        } else {
+            Self::Tcp { host, port }
         }
     }
 

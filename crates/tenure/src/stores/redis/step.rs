@@ -14,6 +14,7 @@ use super::connection::{Link, Live};
 use super::decode::{self, Answer, Asked};
 use super::encode::{self, FROM_THE_HEAD, Texts};
 use super::errors::{self, Failure};
+use super::keys::Keys;
 use super::memory::{self, Caution, Known};
 use super::options::RESERVED;
 use super::replicas::Replicas;
@@ -60,14 +61,27 @@ pub(super) async fn apply(
     nonces: &Nonces,
     batch: &[Request],
 ) -> Vec<Result<Reply, Error>> {
-    let deadline = link.deadline();
-    let mut results: Vec<Option<Result<Reply, Failure>>> = batch.iter().map(|_| None).collect();
+    let failed = |failure: Failure| failure.at(&link.options.address).error();
+    let results = decide(link, nonces, batch.iter(), link.deadline()).await;
+    let results = results.into_iter().map(|result| result.map_err(failed));
+    results.collect()
+}
+
+/// The same with failures that say more.
+pub(super) async fn decide<'a>(
+    link: &Link,
+    nonces: &Nonces,
+    batch: impl ExactSizeIterator<Item = &'a Request>,
+    deadline: Moment,
+) -> Vec<Result<Reply, Failure>> {
+    let mut results: Vec<Option<Result<Reply, Failure>>> = Vec::with_capacity(batch.len());
     let mut items = Vec::with_capacity(batch.len());
-    for (index, request) in batch.iter().enumerate() {
+    for (index, request) in batch.enumerate() {
+        results.push(None);
         let allowed = allowed(&link.options.prefix, &request.name)
             .and_then(|()| protected(&link.options.caution, &request.action));
         match allowed {
-            Ok(()) => items.push(Item::first(index, request, nonces)),
+            Ok(()) => items.push(Item::first(index, request, nonces, &link.options.keys)),
             Err(failure) => results[index] = Some(Err(failure)),
         }
     }
@@ -89,10 +103,9 @@ pub(super) async fn apply(
         }
         items = unfinished;
     }
-    let failed = |failure: Failure| failure.at(&link.options.address).error();
     results
         .into_iter()
-        .map(|result| result.unwrap_or_else(|| Err(unasked())).map_err(failed))
+        .map(|result| result.unwrap_or_else(|| Err(unasked())))
         .collect()
 }
 
@@ -101,6 +114,9 @@ struct Item<'a> {
     /// Of the request, in the batch.
     index: usize,
     request: &'a Request,
+    keys: &'a Keys,
+    /// In a cluster.
+    slot: Option<u16>,
     script: ScriptName,
     nonce: Nonce,
     asked: Asked,
@@ -110,10 +126,12 @@ struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    fn first(index: usize, request: &'a Request, nonces: &Nonces) -> Self {
+    fn first(index: usize, request: &'a Request, nonces: &Nonces, keys: &'a Keys) -> Self {
         Self {
             index,
             request,
+            keys,
+            slot: keys.slot(&request.name),
             script: encode::script(&request.action),
             nonce: nonces.next(),
             asked: Asked {
@@ -138,6 +156,8 @@ impl<'a> Item<'a> {
         Self {
             index: self.index,
             request: self.request,
+            keys: self.keys,
+            slot: self.slot,
             script,
             nonce: nonces.next(),
             asked,
@@ -155,7 +175,7 @@ impl<'a> Item<'a> {
 
     /// Adds its KEYS and ARGV to those of its call.
     fn write(&self, prefix: &str, keys: &mut Texts, arguments: &mut Texts) {
-        encode::key(prefix, self.name().as_str(), keys);
+        self.keys.write(self.name(), keys);
         match self.asked.owner {
             Some(owner) => arguments.push(format_args!("{} {owner}", self.nonce)),
             None => arguments.push(format_args!("{} -", self.nonce)),
@@ -171,6 +191,7 @@ impl<'a> Item<'a> {
 /// Requests that travel in one call, as indices of items.
 struct Call {
     script: ScriptName,
+    slot: Option<u16>,
     items: Vec<usize>,
 }
 
@@ -224,6 +245,7 @@ fn sorted(items: &[Item<'_>]) -> (Vec<Call>, bool) {
     if let [item] = items {
         let call = Call {
             script: item.script,
+            slot: item.slot,
             items: vec![0],
         };
         return (vec![call], true);
@@ -233,7 +255,9 @@ fn sorted(items: &[Item<'_>]) -> (Vec<Call>, bool) {
     let mut independent = true;
     for (index, item) in items.iter().enumerate() {
         let script = item.script;
-        let room = |call: &Call| call.script == script && call.items.len() < script.batch_limit();
+        let slot = item.slot;
+        let alike = |call: &Call| call.script == script && call.slot == slot;
+        let room = |call: &Call| alike(call) && call.items.len() < script.batch_limit();
         let earlier = last_call.get(item.name()).copied();
         let place = calls
             .iter()
@@ -242,6 +266,7 @@ fn sorted(items: &[Item<'_>]) -> (Vec<Call>, bool) {
         let place = place.unwrap_or_else(|| {
             calls.push(Call {
                 script,
+                slot,
                 items: Vec::new(),
             });
             calls.len() - 1

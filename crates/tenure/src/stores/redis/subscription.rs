@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
-use tenure_core::{Fence, Inbox, Life, Listener, LockName, Moment, Push, PushedGrant, Timestamp};
+use tenure_core::{Fence, Inbox, Life, Listener, Moment, Push, PushedGrant, Timestamp};
 
 use super::connection::{Link, Live};
 use super::encode;
+use super::keys::Keys;
 use super::memory::{self, Memory};
 use super::opening::deliver;
 use super::options::Options;
@@ -60,6 +61,7 @@ fn spread(pause: Duration, now: Moment) -> Duration {
 /// Who listens, by channel.
 pub(super) struct Listeners {
     prefix: String,
+    keys: Keys,
     /// A grant that was only pushed is confirmed by no replica: whoever gets it has to ask.
     confirmed_by_asking: bool,
     memory: Arc<Memory>,
@@ -70,6 +72,7 @@ impl Listeners {
     pub(super) fn new(options: &Options, memory: Arc<Memory>) -> Self {
         Self {
             prefix: options.prefix.clone(),
+            keys: options.keys.clone(),
             confirmed_by_asking: options.replicas.is_some(),
             memory,
             by_channel: Mutex::default(),
@@ -115,7 +118,7 @@ impl Listeners {
     /// Tells everybody that the lock with this key may be free.
     pub(super) fn maybe_free(&self, key: &[u8]) {
         let name = std::str::from_utf8(key).ok();
-        let name = name.and_then(|key| LockName::new(key.strip_prefix(&self.prefix)?).ok());
+        let name = name.and_then(|key| self.keys.name(key));
         let Some(name) = name else { return };
         let listeners: Vec<_> = self.lock().values().filter_map(Weak::upgrade).collect();
         for listener in listeners {
@@ -127,7 +130,10 @@ impl Listeners {
     pub(super) fn read(&self, channel: &[u8], text: &[u8]) -> Option<(Arc<dyn Listener>, Push)> {
         let channel = std::str::from_utf8(channel).ok()?;
         let listener = self.lock().get(channel)?.upgrade()?;
-        let (grant, life) = parse(&self.prefix, std::str::from_utf8(text).ok()?)?;
+        let (grant, life) = parse(&self.keys, std::str::from_utf8(text).ok()?)?;
+        if !self.keys.is_told_here(&grant.name) {
+            return None;
+        }
         // What another life granted says nothing by the clock of the one that we know.
         let stranger = life.is_some_and(|life| self.memory.life() != Some(life));
         let push = match self.confirmed_by_asking || stranger {
@@ -146,7 +152,7 @@ impl Listeners {
 
 /// `v2 <owner> <fence> <now> <expiry> <life> <key>`, as waiters.lua publishes it: the grant, and the
 /// life of the server that made it, if that is known.
-fn parse(prefix: &str, text: &str) -> Option<(PushedGrant, Option<Life>)> {
+fn parse(keys: &Keys, text: &str) -> Option<(PushedGrant, Option<Life>)> {
     let mut words = text.splitn(7, ' ');
     if words.next()? != "v2" {
         return None;
@@ -156,7 +162,7 @@ fn parse(prefix: &str, text: &str) -> Option<(PushedGrant, Option<Life>)> {
     let now = Timestamp::from_micros(words.next()?.parse().ok()?);
     let expiry = Timestamp::from_micros(words.next()?.parse().ok()?);
     let life = Life::parse(words.next()?);
-    let name = LockName::new(words.next()?.strip_prefix(prefix)?).ok()?;
+    let name = keys.name(words.next()?)?;
     let grant = PushedGrant {
         name,
         owner,
@@ -219,12 +225,12 @@ mod tests {
     fn a_message_names_the_lock_without_its_prefix() {
         let owner = "000102030405060708090a0b0c0d0e0f";
         let text = format!("v2 {owner} 7 10 20 - tenure:two words");
-        let (grant, life) = parse("tenure:", &text).expect("well formed");
+        let (grant, life) = parse(&Keys::new("tenure:"), &text).expect("well formed");
         assert_eq!(life, None);
         assert_eq!(grant.name.as_str(), "two words");
         assert_eq!(grant.owner.to_string(), owner);
         assert_eq!(grant.expiry, Timestamp::from_micros(20));
-        assert_eq!(parse("other:", &text), None);
-        assert_eq!(parse("tenure:", "hello"), None);
+        assert_eq!(parse(&Keys::new("other:"), &text), None);
+        assert_eq!(parse(&Keys::new("tenure:"), "hello"), None);
     }
 }

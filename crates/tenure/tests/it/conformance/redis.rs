@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tenure::clock::SystemClock;
 use tenure::core::{BoxFuture, Error, Store};
-use tenure::stores::redis::RedisStore;
+use tenure::stores::redis::{ClusterStore, RedisStore};
 use tenure_conformance::{Subject, check};
 
+use crate::support::cluster::Cluster;
 use crate::support::redis_server::RedisServer;
 use crate::support::sentinels::Watched;
 use crate::support::wait::{breath, real_time};
@@ -35,6 +36,14 @@ async fn redis_conforms_under_sentinel() {
     check(&Redis { url }).await.assert_all_passed();
 }
 
+/// Three primaries; each lock is on one of them.
+#[tokio::test]
+async fn redis_conforms_on_a_cluster() {
+    let cluster = Cluster::shared();
+    let url = format!("{}?{PATIENT}&prefix=conformance:", cluster.url());
+    check(&Redis { url }).await.assert_all_passed();
+}
+
 /// A machine that is busy with other tests may keep a call waiting for longer than usual.
 const PATIENT: &str = "call_timeout=30s";
 
@@ -46,6 +55,10 @@ impl Subject for Redis {
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>, Error>> {
         Box::pin(async {
             let clock = Arc::new(SystemClock::start().expect("a clock"));
+            if self.url.starts_with("redis+cluster:") {
+                let store = ClusterStore::connect(&self.url, clock).await?;
+                return Ok(Arc::new(store) as Arc<dyn Store>);
+            }
             let store = RedisStore::connect(&self.url, clock).await?;
             Ok(Arc::new(store) as Arc<dyn Store>)
         })

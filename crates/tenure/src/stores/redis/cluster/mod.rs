@@ -1,0 +1,135 @@
+//! [`ClusterStore`]: locks on the nodes of a Redis Cluster, each on the node that has its slot.
+//!
+//! There is one connection to each primary, as to a single server (`Link`). `route` sends requests to
+//! the right one, `nodes` knows which that is, `layout` is how it finds out.
+
+mod address;
+mod diagnose;
+mod layout;
+mod nodes;
+mod redirect;
+mod route;
+mod slots;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tenure_core::{
+    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply, Request,
+    Shard, Store,
+};
+
+use super::errors::Failure;
+use super::guarantees::CLUSTER_GUARANTEES;
+use super::listing;
+use super::step::Nonces;
+use crate::clock::Clock;
+use nodes::Nodes;
+
+pub(super) use redirect::Redirect;
+pub(super) use slots::{Slots, slot};
+
+/// How often it is asked who has what, without a reason.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// And with one, at most.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Locks on a Redis Cluster. See the [module](super) for what it promises and what breaks it.
+#[derive(Debug)]
+pub struct ClusterStore {
+    nodes: Arc<Nodes>,
+    nonces: Nonces,
+}
+
+impl ClusterStore {
+    /// Connects to the cluster that the nodes at `url` belong to; the [module](super) lists what a URL
+    /// can say.
+    ///
+    /// # Errors
+    /// [`Configuration`](tenure_core::ErrorKind::Configuration) if the URL is wrong, otherwise whatever
+    /// keeps all of these nodes from serving us. No error shows the password.
+    pub async fn connect(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let (options, seeds) = address::parse(url)?;
+        let nodes = Arc::new(Nodes::new(options, seeds, clock));
+        nodes.refresh().await.map_err(|failure| failure.error())?;
+        tokio::spawn(watch(Arc::downgrade(&nodes)));
+        let nonces = Nonces::new()?;
+        Ok(Self { nodes, nonces })
+    }
+
+    async fn list_all(&self, prefix: &str) -> Result<Listing, Error> {
+        let failed = |failure: Failure| failure.error();
+        let serving = self.nodes.serving();
+        let scanning = serving.iter().map(|link| listing::names(link, prefix));
+        let mut names = BTreeSet::new();
+        for found in join_all(scanning).await {
+            names.extend(found.map_err(failed)?);
+        }
+        let known = listing::inspected(self, names, &self.nodes.keys).await?;
+        match (known, serving.first()) {
+            (Some(listing), _) => Ok(listing),
+            (None, Some(link)) => listing::nothing(link).await.map_err(failed),
+            (None, None) => Err(Failure::protocol("the cluster has no nodes").error()),
+        }
+    }
+}
+
+impl Store for ClusterStore {
+    fn guarantees(&self) -> Guarantees {
+        CLUSTER_GUARANTEES
+    }
+
+    fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Vec<Result<Reply, Error>>> {
+        Box::pin(route::apply(&self.nodes, &self.nonces, batch))
+    }
+
+    fn shard(&self, name: &LockName) -> Shard {
+        let slot = self.nodes.keys.slot(name);
+        let owner = slot.and_then(|slot| self.nodes.slots.owner(slot));
+        owner.map_or(Shard::WHOLE, Shard::new)
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {
+        Box::pin(self.list_all(prefix))
+    }
+
+    fn listen<'a>(
+        &'a self,
+        inbox: &'a Inbox,
+        listener: Weak<dyn Listener>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let listening = self.nodes.listen(inbox, &listener).await;
+            listening.map_err(|failure| failure.error())
+        })
+    }
+
+    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
+        Box::pin(diagnose::diagnose(&self.nodes))
+    }
+}
+
+/// Keeps up with what nodes there are; ends with the store.
+async fn watch(nodes: Weak<Nodes>) {
+    loop {
+        let Some(strong) = nodes.upgrade() else {
+            return;
+        };
+        let (clock, outdated) = (strong.clock.clone(), strong.outdated.clone());
+        drop(strong);
+        tokio::select! {
+            () = outdated.notified() => {}
+            () = clock.sleep(LOOK) => {}
+        }
+        let Some(strong) = nodes.upgrade() else {
+            return;
+        };
+        // Its failure is told to whoever asks something; here it is only tried again.
+        let _ = strong.refresh().await;
+        drop(strong);
+        clock.sleep(LOOK_AGAIN).await;
+    }
+}

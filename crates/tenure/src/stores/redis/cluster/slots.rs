@@ -1,0 +1,104 @@
+//! Which slot a key is in, and which node has which slot.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// How many slots every cluster has.
+pub(in super::super) const SLOTS: u16 = 16_384;
+
+const NOBODY: u16 = u16::MAX;
+
+/// The slot of a key: of what is between its first `{` and the next `}`, if there is something, else
+/// of the whole.
+pub(in super::super) fn slot(key: &str) -> u16 {
+    let tag = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'));
+    let hashed = tag.map_or(key, |(tag, _)| if tag.is_empty() { key } else { tag });
+    checksum(hashed.as_bytes()) % SLOTS
+}
+
+/// CRC-16/XMODEM, which Redis prescribes.
+fn checksum(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |sum, byte| {
+        (0..8).fold(sum ^ (u16::from(*byte) << 8), |sum, _| {
+            let shifted = sum << 1;
+            if sum & 0x8000 == 0 {
+                shifted
+            } else {
+                shifted ^ 0x1021
+            }
+        })
+    })
+}
+
+/// Who has which slot, as far as is known, by the number of the node.
+#[derive(Debug)]
+pub(in super::super) struct Slots {
+    owners: Vec<AtomicU16>,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        let owners = (0..SLOTS).map(|_| AtomicU16::new(NOBODY)).collect();
+        Self { owners }
+    }
+}
+
+impl Slots {
+    /// Who has this slot.
+    pub(in super::super) fn owner(&self, slot: u16) -> Option<usize> {
+        let owner = self.owners[usize::from(slot % SLOTS)].load(Ordering::Acquire);
+        (owner != NOBODY).then_some(usize::from(owner))
+    }
+
+    /// Node `owner` has this slot. Answers whether that is news.
+    pub(in super::super) fn learn(&self, slot: u16, owner: usize) -> bool {
+        self.set(slot, u16::try_from(owner).unwrap_or(NOBODY))
+    }
+
+    /// Nobody has this slot. Answers whether that is news.
+    pub(super) fn forget(&self, slot: u16) -> bool {
+        self.set(slot, NOBODY)
+    }
+
+    /// How many slots somebody has.
+    pub(super) fn count(&self) -> u16 {
+        let known = |slot: &u16| self.owner(*slot).is_some();
+        u16::try_from((0..SLOTS).filter(known).count()).unwrap_or(SLOTS)
+    }
+
+    fn set(&self, slot: u16, owner: u16) -> bool {
+        self.owners[usize::from(slot % SLOTS)].swap(owner, Ordering::AcqRel) != owner
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_the_specification() {
+        assert_eq!(checksum(b"123456789"), 0x31C3);
+        assert_eq!(slot("foo"), 12_182);
+        assert_eq!(slot("{user1000}.following"), slot("user1000"));
+        assert_eq!(slot("foo{}{bar}"), slot_of_whole("foo{}{bar}"));
+        assert_eq!(slot("foo{{bar}}zap"), slot("{bar"));
+        assert_eq!(slot("foo{bar}{zap}"), slot("bar"));
+        assert_eq!(slot("foo{bar"), slot_of_whole("foo{bar"));
+    }
+
+    fn slot_of_whole(key: &str) -> u16 {
+        checksum(key.as_bytes()) % SLOTS
+    }
+
+    #[test]
+    fn only_news_is_news() {
+        let slots = Slots::default();
+        assert_eq!(slots.owner(7), None);
+        assert!(slots.learn(7, 2));
+        assert!(!slots.learn(7, 2));
+        assert_eq!((slots.owner(7), slots.count()), (Some(2), 1));
+        assert!(slots.forget(7));
+        assert_eq!(slots.owner(7), None);
+    }
+}
