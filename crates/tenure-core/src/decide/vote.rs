@@ -28,7 +28,7 @@ pub(super) fn vote(state: &mut LockState, request: &Vote, step: &mut Step<'_>) -
     match request.ballot {
         Ballot::New { proposal } if free => {
             let fence = at_least(state, proposal);
-            Outcome::Granted(step.grant_as(state, admission(request), fence))
+            give(state, request, fence, step)
         }
         // Nobody has held it here since, so nobody can be surprised.
         Ballot::Held { fence }
@@ -36,11 +36,23 @@ pub(super) fn vote(state: &mut LockState, request: &Vote, step: &mut Step<'_>) -
                 && state.last_fence <= fence.last_of_grant(Mode::Exclusive)
                 && may_have(state, request, fence) =>
         {
-            Outcome::Granted(step.grant_as(state, admission(request), fence))
+            give(state, request, fence, step)
         }
         Ballot::Held { fence } => absent(state, fence),
         _ => Outcome::Busy(contention(state, step.phase)),
     }
+}
+
+/// Gives the vote with this fence.
+fn give(state: &mut LockState, request: &Vote, fence: Fence, step: &Step<'_>) -> Outcome {
+    let grant = step.grant_as(state, admission(request), fence);
+    in_order(state);
+    Outcome::Granted(grant)
+}
+
+/// Holders are kept in grant order, which is that of their fences.
+fn in_order(state: &mut LockState) {
+    state.holders.sort_by_key(|holder| holder.fence);
 }
 
 fn voted_before(state: &mut LockState, index: usize, request: &Vote, step: &Step<'_>) -> Outcome {
@@ -65,8 +77,7 @@ fn voted_before(state: &mut LockState, index: usize, request: &Vote, step: &Step
     state.holders[index].expiry = expiry;
     let mode = state.holders[index].mode;
     state.last_fence = state.last_fence.max(fence.last_of_grant(mode));
-    // They are kept in grant order, which is that of their fences.
-    state.holders.sort_by_key(|holder| holder.fence);
+    in_order(state);
     Outcome::Granted(Grant { fence, expiry })
 }
 

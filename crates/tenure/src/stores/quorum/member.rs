@@ -184,7 +184,8 @@ impl<'a> Call<'a> {
         let counted = member
             .calls
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
-        counted.is_ok().then_some(Self(member))
+        // Made only if it was counted: dropping it counts it off.
+        counted.is_ok().then(|| Self(member))
     }
 }
 
