@@ -29,7 +29,7 @@ fn follows(primary: &RedisServer) {
 }
 
 fn url(primary: &RedisServer) -> String {
-    format!("{}&min_replicas=1&replica_timeout=300ms", primary.url())
+    format!("{}&min_replicas=1&replica_timeout=900ms", primary.url())
 }
 
 #[tokio::test]

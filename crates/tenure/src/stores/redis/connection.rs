@@ -46,6 +46,8 @@ pub(super) struct Link {
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) connection: MultiplexedConnection,
+    /// Where replicas are waited for, if that is asked for.
+    pub(super) confirming: Option<MultiplexedConnection>,
     pub(super) generation: u64,
     pub(super) protocol: ProtocolVersion,
     /// Whether the server tells us of keys that change, if it is asked to.
@@ -148,7 +150,29 @@ impl Link {
         commands: &Pipeline,
         deadline: Moment,
     ) -> Result<Vec<Value>, Failure> {
-        let mut connection = live.connection.clone();
+        self.send_on(live.connection.clone(), live, commands, deadline)
+            .await
+    }
+
+    /// The same on the connection that may be held up.
+    pub(super) async fn send_confirming(
+        &self,
+        live: &Live,
+        commands: &Pipeline,
+        deadline: Moment,
+    ) -> Result<Vec<Value>, Failure> {
+        let connection = live.confirming.clone();
+        let connection = connection.unwrap_or_else(|| live.connection.clone());
+        self.send_on(connection, live, commands, deadline).await
+    }
+
+    async fn send_on(
+        &self,
+        mut connection: MultiplexedConnection,
+        live: &Live,
+        commands: &Pipeline,
+        deadline: Moment,
+    ) -> Result<Vec<Value>, Failure> {
         let sending = async {
             let sent = connection
                 .send_packed_commands(commands, 0, commands.len())

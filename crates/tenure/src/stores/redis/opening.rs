@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, Value};
 use tenure_core::{ErrorKind, Push};
 use tokio::sync::watch;
@@ -36,6 +37,9 @@ impl Link {
                     .await?
             }
         };
+        if self.options.replicas.is_some() {
+            live.confirming = Some(self.open_confirming(&live).await?);
+        }
         live.watches = watching::begin(self, &live).await;
         let channels = self.listeners.channels();
         if !channels.is_empty() {
@@ -133,12 +137,27 @@ impl Link {
         let connection = opening.await.map_err(failed)?;
         Ok(Live {
             connection,
+            confirming: None,
             generation,
             protocol,
             watches: false,
             given_up,
             address: address.clone(),
         })
+    }
+
+    /// A further connection to the same server.
+    async fn open_confirming(&self, live: &Live) -> Result<MultiplexedConnection, Failure> {
+        let failed = |error: redis::RedisError| errors::from_driver(&error, &live.address);
+        let info = self.options.connection_info(&live.address, live.protocol);
+        let client = Client::open(info.map_err(failed)?).map_err(failed)?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(None)
+            .set_response_timeout(None);
+        let opening = client.get_multiplexed_async_connection_with_config(&config);
+        let opened = bounded(&*self.clock, CONNECT_TIMEOUT, opening).await;
+        let opened = opened.ok_or_else(|| Failure::unconnected(CONNECT_TIMEOUT, &live.address))?;
+        opened.map_err(failed)
     }
 
     /// What the driver calls, in its own task, for each push and at the end of the connection.

@@ -1,14 +1,16 @@
 //! [`Replicas`]: with `?min_replicas=` a grant counts only once that many replicas have it.
 //!
-//! WAIT follows the acquires of a call on the same connection. It asks how far the replicas are with
-//! what *this* connection has written, and an acquire that only finds its earlier grant writes nothing:
-//! hence the mark.
+//! WAIT holds up its connection, so it has one of its own. It asks how far the replicas are with what
+//! *that* connection has written: hence the mark, which is written after the grants and so confirmed after
+//! them.
 
 use std::time::Duration;
 
-use redis::{Cmd, Value};
-use tenure_core::ErrorKind;
+use redis::{Pipeline, Value};
+use tenure_core::{ErrorKind, Moment};
 
+use super::connection::{Link, Live};
+use super::decode::Answer;
 use super::errors::{self, Failure};
 use super::options::RESERVED;
 
@@ -19,27 +21,49 @@ pub(super) struct Replicas {
     pub(super) patience: Duration,
 }
 
+/// Makes failures of the grants among `answers` that too few replicas have.
+///
+/// They are not given back here: that might arrive late, when whoever asks again has it and relies on
+/// it. The asker gives it back when it stops asking.
+pub(super) async fn confirm(
+    link: &Link,
+    live: &Live,
+    answers: &mut [Result<Answer, Failure>],
+    deadline: Moment,
+) {
+    let is_grant = |answer: &Result<Answer, Failure>| answer.as_ref().is_ok_and(Answer::is_grant);
+    let Some(replicas) = link.options.replicas else {
+        return;
+    };
+    if !answers.iter().any(is_grant) {
+        return;
+    }
+    let commands = replicas.commands();
+    let confirmation = link.send_confirming(live, &commands, deadline).await;
+    if let Some(shortfall) = replicas.shortfall(confirmation) {
+        for answer in answers.iter_mut().filter(|answer| is_grant(answer)) {
+            *answer = Err(shortfall.clone());
+        }
+    }
+}
+
 impl Replicas {
-    /// What follows the acquires of a call.
-    pub(super) fn commands(self) -> [Cmd; 2] {
-        let mut mark = redis::cmd("SET");
-        mark.arg(format!("{RESERVED}replicated"))
-            .arg(1)
-            .arg("PX")
-            .arg(60_000);
-        let mut wait = redis::cmd("WAIT");
-        wait.arg(self.least).arg(self.patience.as_millis());
-        [mark, wait]
+    fn commands(self) -> Pipeline {
+        let mut commands = Pipeline::with_capacity(2);
+        let mark = commands.cmd("SET").arg(format!("{RESERVED}replicated"));
+        mark.arg(1).arg("PX").arg(60_000);
+        let wait = commands.cmd("WAIT").arg(self.least);
+        wait.arg(self.patience.as_millis());
+        commands
     }
 
-    /// Why the grants of a call do not count, if they do not; from the answers to
-    /// [`commands`](Self::commands).
-    pub(super) fn shortfall(self, answers: Vec<Result<Value, Failure>>) -> Option<Failure> {
-        let confirmed = match answers.into_iter().last() {
-            Some(Ok(Value::Int(confirmed))) => confirmed,
-            Some(Ok(Value::ServerError(error))) => return Some(errors::from_server(&error)),
-            Some(Err(failure)) => return Some(failure),
-            _ => {
+    /// Why grants do not count, if they do not; from the answers to [`commands`](Self::commands).
+    fn shortfall(self, answers: Result<Vec<Value>, Failure>) -> Option<Failure> {
+        let confirmed = match answers.map(|mut answers| answers.pop()) {
+            Ok(Some(Value::Int(confirmed))) => confirmed,
+            Ok(Some(Value::ServerError(error))) => return Some(errors::from_server(&error)),
+            Err(failure) => return Some(failure),
+            Ok(_) => {
                 return Some(Failure::protocol(
                     "the server's answer to WAIT is no number",
                 ));

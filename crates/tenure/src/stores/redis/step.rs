@@ -17,7 +17,7 @@ use super::errors::{self, Failure};
 use super::keys::Keys;
 use super::memory::{self, Caution, Known};
 use super::options::RESERVED;
-use super::replicas::Replicas;
+use super::replicas;
 use super::scripts::ScriptName;
 
 /// Numbers that name requests, so that a reply cannot be taken for another's.
@@ -206,30 +206,23 @@ async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<An
     // repeated because the server forgot its script.
     let at_once = if independent { calls.len().max(1) } else { 1 };
     for calls in calls.chunks(at_once) {
-        let (values, shortfall) = send(link, &live, items, calls, deadline).await;
+        let values = send(link, &live, items, calls, deadline).await;
         for (call, value) in calls.iter().zip(values) {
             let read = value.and_then(|value| texts(value, call.items.len()));
             for (position, index) in call.items.iter().enumerate() {
                 let item = &items[*index];
-                let answer = match &read {
+                answers[*index] = Some(match &read {
                     Ok(texts) => decode::answer(&texts[position], item.nonce, &item.asked),
                     Err(failure) => Err(failure.clone()),
-                };
-                answers[*index] = Some(match &shortfall {
-                    // Not given back here: that might arrive late, when whoever asks again has it and
-                    // relies on it. The asker gives it back when it stops asking.
-                    Some(failure) if answer.as_ref().is_ok_and(Answer::is_grant) => {
-                        Err(failure.clone())
-                    }
-                    _ => answer,
                 });
             }
         }
     }
-    let answers: Vec<_> = answers
+    let mut answers: Vec<_> = answers
         .into_iter()
         .map(|answer| answer.unwrap_or_else(|| Err(unasked())))
         .collect();
+    replicas::confirm(link, &live, &mut answers, deadline).await;
     if answers
         .iter()
         .any(|answer| answer.as_ref().is_err_and(|failure| failure.fatal))
@@ -279,7 +272,6 @@ fn sorted(items: &[Item<'_>]) -> (Vec<Call>, bool) {
 }
 
 /// Sends calls by the hash of their scripts, and those again in full that the server does not know.
-/// Answers too why grants among them do not count, if the replicas did not confirm them.
 ///
 /// A server that does not know a script may have just started, and one that has begun another life
 /// has carried out nothing: either way hello comes first, and then those calls go out again.
@@ -289,14 +281,11 @@ async fn send(
     items: &[Item<'_>],
     calls: &[Call],
     deadline: Moment,
-) -> (Vec<Result<Value, Failure>>, Option<Failure>) {
+) -> Vec<Result<Value, Failure>> {
     let mut values: Vec<Result<Value, Failure>> = vec![Err(forgetful()); calls.len()];
     let mut pending: Vec<usize> = (0..calls.len()).collect();
     let mut in_full = vec![false; calls.len()];
-    let (mut outdated, mut shortfall) = (None, None);
-    // Of all calls: what is confirmed last goes for whatever was granted in an earlier round.
-    let acquires = calls.iter().any(|call| call.script == ScriptName::Acquire);
-    let replicas = link.options.replicas.filter(|_| acquires);
+    let mut outdated = None;
     for _ in 0..ROUNDS {
         let known = match greeted(link, live, calls, outdated.as_ref(), deadline).await {
             Ok(known) => known,
@@ -316,10 +305,7 @@ async fn send(
                 true => call.script.in_full(&keys, &arguments),
             }
         });
-        let (answers, confirmed) =
-            send_commands(link, live, commands.collect(), replicas, deadline).await;
-        // The later one is about all that came before it.
-        shortfall = confirmed;
+        let answers = send_commands(link, live, commands.collect(), deadline).await;
         let mut again = Vec::new();
         for (index, value) in pending.into_iter().zip(answers) {
             let unknown = matches!(&value, Ok(Value::ServerError(e)) if e.code() == "NOSCRIPT");
@@ -336,7 +322,7 @@ async fn send(
         }
         (pending, outdated) = (again, known);
     }
-    (values, shortfall)
+    values
 }
 
 /// What prelude.lua says when it carries out nothing because the server has begun another life.
@@ -375,28 +361,22 @@ async fn send_commands(
     link: &Link,
     live: &Live,
     mut commands: Vec<Cmd>,
-    replicas: Option<Replicas>,
     deadline: Moment,
-) -> (Vec<Result<Value, Failure>>, Option<Failure>) {
-    let asked = commands.len();
-    commands.extend(replicas.into_iter().flat_map(Replicas::commands));
+) -> Vec<Result<Value, Failure>> {
     let count = commands.len();
     if count == 1 {
         let command = commands.remove(0);
-        return (vec![link.send(live, &command, deadline).await], None);
+        return vec![link.send(live, &command, deadline).await];
     }
     let mut pipeline = Pipeline::with_capacity(count);
     for command in commands {
         pipeline.add_command(command);
     }
-    let mut values = match link.send_all(live, &pipeline, deadline).await {
+    match link.send_all(live, &pipeline, deadline).await {
         Ok(values) if values.len() == count => values.into_iter().map(Ok).collect(),
         Ok(_) => vec![Err(miscounted()); count],
         Err(failure) => vec![Err(failure); count],
-    };
-    let confirmation = values.split_off(asked);
-    let shortfall = replicas.and_then(|replicas| replicas.shortfall(confirmation));
-    (values, shortfall)
+    }
 }
 
 /// The texts of one call's reply.
