@@ -31,10 +31,13 @@ use nodes::Nodes;
 pub(super) use redirect::Redirect;
 pub(super) use slots::{Slots, slot};
 
-/// How often it is asked who has what, without a reason.
-const LOOK: Duration = Duration::from_secs(5);
+/// How often we look whether all nodes are there that we listen to.
+const LOOK: Duration = Duration::from_secs(2);
 
-/// And with one, at most.
+/// After so many looks it is asked who has what, without a reason: it costs each node some work.
+const LOOKS: u32 = 15;
+
+/// How often it is asked at most, with a reason.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Locks on a Redis Cluster. See the [module](super) for what it promises and what breaks it.
@@ -114,22 +117,27 @@ impl Store for ClusterStore {
 
 /// Keeps up with what nodes there are; ends with the store.
 async fn watch(nodes: Weak<Nodes>) {
+    let mut looks = 0;
     loop {
         let Some(strong) = nodes.upgrade() else {
             return;
         };
         let (clock, outdated) = (strong.clock.clone(), strong.outdated.clone());
         drop(strong);
-        tokio::select! {
-            () = outdated.notified() => {}
-            () = clock.sleep(LOOK) => {}
-        }
+        let told = tokio::select! {
+            () = outdated.notified() => true,
+            () = clock.sleep(LOOK) => false,
+        };
         let Some(strong) = nodes.upgrade() else {
             return;
         };
-        // Its failure is told to whoever asks something; here it is only tried again.
-        let _ = strong.refresh().await;
-        drop(strong);
-        clock.sleep(LOOK_AGAIN).await;
+        looks += 1;
+        if told || looks >= LOOKS || strong.misses_somebody() {
+            looks = 0;
+            // Its failure is told to whoever asks something; here it is only tried again.
+            let _ = strong.refresh().await;
+            drop(strong);
+            clock.sleep(LOOK_AGAIN).await;
+        }
     }
 }

@@ -92,6 +92,17 @@ impl Nodes {
             .collect()
     }
 
+    /// Whether somebody listens and a node cannot be heard: a replica may have taken its place.
+    pub(super) fn misses_somebody(&self) -> bool {
+        let known = self.known();
+        let gone = |node: &Node| {
+            node.link
+                .as_ref()
+                .is_some_and(|link| link.current().is_none())
+        };
+        !known.listeners.is_empty() && known.nodes.iter().any(gone)
+    }
+
     /// A node has said that another has this slot.
     pub(super) fn moved(&self, slot: u16, address: &Address) {
         let mut known = self.known();

@@ -65,8 +65,13 @@ pub(super) async fn apply(
             }
             break;
         }
-        if waits {
+        if again
+            .iter()
+            .any(|(.., redirect)| *redirect == Redirect::Down)
+        {
             nodes.outdated.notify_one();
+        }
+        if waits {
             nodes.clock.sleep(pause).await;
         }
         open = again.into_iter().map(|(index, ..)| index).collect();
