@@ -307,6 +307,32 @@ async fn a_node_that_hangs_holds_up_only_its_own_locks() {
 }
 
 #[tokio::test]
+async fn a_node_that_hangs_keeps_no_hold_elsewhere_from_being_renewed() {
+    let cluster = Cluster::start();
+    let tenure = tenure::connect(&cluster.url()).await.expect("it serves");
+    let hold = async |node| {
+        let lock = tenure.lock(cluster.name_at(node, "held"));
+        let lock = lock.ttl(Duration::from_secs(4));
+        lock.acquire().await.expect("it serves")
+    };
+    // Without renewals the first would end before the others.
+    let elsewhere = hold(2).await;
+    let mut stuck = Vec::new();
+    for _ in 0..10 {
+        let name = cluster.name_at(0, &format!("stuck {}", stuck.len()));
+        let lock = tenure.lock(name).ttl(Duration::from_secs(4));
+        stuck.push(lock.acquire().await.expect("it serves"));
+    }
+    cluster.nodes[0].stop();
+    for guard in &stuck {
+        guard.lost().await;
+    }
+    let valid = elsewhere.ensure();
+    cluster.nodes[0].resume();
+    valid.expect("its node serves");
+}
+
+#[tokio::test]
 async fn a_client_can_come_while_a_node_is_down() {
     let mut cluster = Cluster::start();
     cluster.nodes[0].kill();
