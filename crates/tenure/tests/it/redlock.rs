@@ -8,7 +8,7 @@ use tenure::{Attempt, ErrorKind, Loss, Severity, Tenure};
 use crate::client_world::{acquired, millis, secs};
 use crate::redis_interop::Theirs;
 use crate::support::redis_server::RedisServer;
-use crate::support::wait::{PATIENCE, elapsed, eventually_async};
+use crate::support::wait::{PATIENCE, elapsed, eventually_async, real_time};
 
 /// Nothing below is about this time-out, and a busy machine needs its time.
 const PATIENT: &str = "node_timeout=1s&recovery=open";
@@ -139,6 +139,46 @@ async fn a_server_that_comes_back_empty_gets_the_vote_of_a_holder_again() {
         guard.ensure().unwrap();
     }
     guard.release().await.unwrap();
+}
+
+/// A14: the server that makes the majority restarts empty and would vote for somebody else.
+#[tokio::test]
+async fn a_server_that_restarts_empty_does_not_give_a_held_lock_to_a_newcomer() {
+    let mut servers = Servers::start(3);
+    let addresses: Vec<_> = servers.0.iter().map(RedisServer::address).collect();
+    let url = format!(
+        "redlock://{}?node_timeout=1s&max_ttl=3s",
+        addresses.join(",")
+    );
+    let (one, two) = (
+        tenure::connect(&url).await.unwrap(),
+        tenure::connect(&url).await.unwrap(),
+    );
+    // New servers are recovering, too: what they may have forgotten has ended after max_ttl.
+    let lock = || one.lock("job").ttl(secs(3)).no_renew();
+    drop(lock().wait(PATIENCE).acquire().await.unwrap());
+    one.settle().await;
+
+    servers.0[2].stop();
+    let guard = lock().wait(PATIENCE).acquire().await.unwrap();
+    servers.0[1].kill();
+    servers.0[1].restart();
+    // So late that the vote which the third was asked for is not given any more.
+    real_time(millis(1_700)).await;
+    servers.0[2].resume();
+    let mut tried = 0;
+    while guard.is_valid() {
+        let attempt = two.lock("job").ttl(secs(3)).try_acquire().await;
+        let valid = guard.is_valid();
+        assert!(
+            !(matches!(attempt, Ok(Attempt::Acquired(_))) && valid),
+            "two holders"
+        );
+        tried += 1;
+    }
+    assert!(tried > 0, "nobody tried while it was held");
+    let next = two.lock("job").ttl(secs(3)).wait(PATIENCE).acquire().await;
+    assert!(next.unwrap().fence() > guard.fence());
 }
 
 #[tokio::test]
