@@ -14,6 +14,8 @@ mod listing;
 mod look;
 mod meet;
 mod member;
+#[cfg(test)]
+mod model;
 #[cfg(feature = "redis")]
 mod options;
 mod question;
