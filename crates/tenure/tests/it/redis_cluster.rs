@@ -111,6 +111,8 @@ async fn doctor_looks_at_every_node() {
     let together = findings.iter().find(|finding| finding.subject == "cluster");
     let together = together.expect("a word about the cluster");
     assert_eq!(together.severity, Severity::Fine, "{}", together.detail);
+    let danger = findings.iter().find(|it| it.severity == Severity::Danger);
+    assert_eq!(danger, None, "nothing that could be set otherwise");
     for node in &cluster.nodes {
         let about = |subject: &str| subject.starts_with(&node.address());
         assert!(findings.iter().any(|finding| about(&finding.subject)));

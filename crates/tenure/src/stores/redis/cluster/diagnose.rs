@@ -7,20 +7,26 @@ use super::super::diagnose;
 use super::nodes::Nodes;
 use super::slots::SLOTS;
 
+/// What is found about a node that may forget.
+const RECOVERY: &str = "recovery";
+
 /// # Errors
 /// If nobody says which nodes there are. A node that cannot be asked is a finding.
 pub(super) async fn diagnose(nodes: &Nodes) -> Result<Vec<Finding>, Error> {
     nodes.refresh().await.map_err(|failure| failure.error())?;
     let serving = nodes.serving();
-    let mut findings = vec![together(nodes.slots.count(), serving.len())];
+    let mut findings = vec![together(nodes.slots.count(), serving.len()), recovery()];
     let asked = join_all(serving.iter().map(|link| diagnose::diagnose(link))).await;
     for (link, answer) in serving.iter().zip(asked) {
         let label = link.options.address.to_string();
         match answer {
-            Ok(own) => findings.extend(own.into_iter().map(|finding| Finding {
-                subject: format!("{label}: {}", finding.subject),
-                ..finding
-            })),
+            Ok(own) => {
+                let own = own.into_iter().filter(|it| it.subject != RECOVERY);
+                findings.extend(own.map(|finding| Finding {
+                    subject: format!("{label}: {}", finding.subject),
+                    ..finding
+                }));
+            }
             Err(error) => findings.push(Finding {
                 severity: Severity::Danger,
                 subject: label,
@@ -29,6 +35,18 @@ pub(super) async fn diagnose(nodes: &Nodes) -> Result<Vec<Finding>, Error> {
         }
     }
     Ok(findings)
+}
+
+/// One word for all nodes: there is nothing to be set.
+fn recovery() -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        subject: RECOVERY.into(),
+        detail: "it is not noticed when a node of a cluster restarts without its data, or is \
+                 replaced by a replica that lags behind: locks that are held may be given away. Let \
+                 what they protect check fences"
+            .into(),
+    }
 }
 
 fn together(served: u16, primaries: usize) -> Finding {
