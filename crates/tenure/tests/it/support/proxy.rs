@@ -19,6 +19,7 @@ pub(crate) struct Proxy {
 #[derive(Debug, Default)]
 struct State {
     swallows: AtomicBool,
+    swallowed: AtomicU64,
     refuses: AtomicBool,
     cut: Notify,
     opened: AtomicU64,
@@ -46,6 +47,11 @@ impl Proxy {
     /// From now on, requests arrive at the server and its replies do not come back.
     pub(crate) fn swallow_replies(&self, swallows: bool) {
         self.state.swallows.store(swallows, Ordering::SeqCst);
+    }
+
+    /// How often replies were swallowed.
+    pub(crate) fn swallowed(&self) -> u64 {
+        self.state.swallowed.load(Ordering::SeqCst)
     }
 
     /// From now on, new connections are closed at once.
@@ -121,7 +127,9 @@ async fn replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State)
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let swallows = state.swallows.load(Ordering::SeqCst);
-        if !swallows && to.write_all(&buffer[..count]).await.is_err() {
+        if swallows {
+            state.swallowed.fetch_add(1, Ordering::SeqCst);
+        } else if to.write_all(&buffer[..count]).await.is_err() {
             return;
         }
     }
