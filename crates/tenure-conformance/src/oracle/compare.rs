@@ -43,6 +43,13 @@ impl Compare {
         ends.any(|end| end.since(now) + now.since(end) <= self.tolerance && Some(end) != limit)
     }
 
+    /// Whether something ends after `from` and not after `to`.
+    pub(crate) fn ends_within(state: &LockState, from: Timestamp, to: Timestamp) -> bool {
+        let expiries = state.holders.iter().map(|holder| holder.expiry);
+        let silences = state.queue.iter().map(|waiter| waiter.alive_until);
+        expiries.chain(silences).any(|end| from < end && end <= to)
+    }
+
     /// Takes note of the waiters that fall silent at this step.
     pub(crate) fn forgets_silent(&mut self, before: &LockState, now: Timestamp) {
         let silent = before.queue.iter().filter(|w| w.alive_until <= now);
