@@ -81,8 +81,9 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
 /// Why nobody gets in although nobody may hold it.
 fn recovering(left: Duration) -> String {
     format!(
-        "{} left: the store has restarted or lost data, and lets nobody in before all that it may \
-         have forgotten has ended",
+        "{} left: the store has just started, or lost data, and lets nobody in before all that it \
+         may have forgotten has ended (for one that is known to be new, say ?recovery=open from \
+         the start)",
         human::duration(left)
     )
 }

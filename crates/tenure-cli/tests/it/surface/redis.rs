@@ -134,7 +134,8 @@ fn a_server_that_may_have_forgotten_says_so_and_for_how_long() {
         .run(&["run", "x", "--store", &url, "--no-wait", "true"])
         .exits(75)
         .says("recovering")
-        .says("left: the store has restarted or lost data");
+        .says("left: the store has just started, or lost data")
+        .says("?recovery=open");
     let examined = world.run(&["doctor", "--store", &url]).exits(0);
     assert!(
         examined.stdout.contains("recovering"),

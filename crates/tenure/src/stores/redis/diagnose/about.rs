@@ -100,19 +100,20 @@ impl About {
                 "persistence",
                 format!(
                     "appendonly with appendfsync {fsync}: after a power failure the server may \
-                     forget the last second or more, and with it locks that are held"
+                     forget the last second or more, and with it locks that are held: nobody \
+                     is let in then until they have ended, unless recovery is off"
                 ),
             ),
             (false, _, true) => warning(
                 "persistence",
                 "snapshots only (save): a restart after a crash forgets everything since the last \
-                 one, and with it locks that are held. appendonly yes with appendfsync always \
-                 forgets nothing.",
+                 one, and with it locks that are held: nobody is let in then until they have ended, \
+                 unless recovery is off. appendonly yes with appendfsync always forgets nothing.",
             ),
             (false, _, false) => warning(
                 "persistence",
-                "none: a restart forgets every lock, and they can be taken while their holders \
-                 still work. appendonly yes with appendfsync always forgets nothing.",
+                "none: a restart forgets every lock, and nobody is let in then until they have ended, \
+                 unless recovery is off. appendonly yes with appendfsync always forgets nothing.",
             ),
         }
     }
