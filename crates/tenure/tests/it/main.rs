@@ -42,6 +42,8 @@ mod edge_cases;
 #[cfg(feature = "test-util")]
 mod quorum;
 #[cfg(feature = "test-util")]
+mod quorum_fences;
+#[cfg(feature = "test-util")]
 mod quorum_storm;
 #[cfg(feature = "test-util")]
 mod quorum_world;
