@@ -6,3 +6,24 @@
 //! - `history` and `checker`: what processes write down while they run, and the pure judgement of it.
 //! - `chaos`: random faults from a seed against every shape of store.
 //! - `servers`: the servers and the network between, started on free ports in temporary folders.
+//!
+//! Not an interface to build on: it is the command `tenure lab`, apart from its binary.
+
+pub mod anomalies;
+pub mod args;
+pub mod program;
+pub mod servers;
+
+pub use args::LabArgs;
+pub use program::Program;
+
+use args::LabCommand;
+
+/// Does what was asked and returns the exit code; `program` is how to start this very program again,
+/// since everybody who takes part is a process of its own.
+pub fn execute(args: LabArgs, _program: &Program) -> u8 {
+    match args.command {
+        LabCommand::List => anomalies::list(),
+        LabCommand::Launch { parent, command } => program::launch(parent, &command),
+    }
+}

@@ -108,6 +108,8 @@ pub enum Command {
     ForceRelease(ForceReleaseArgs),
     /// Examine the store: can it be reached, what does it promise, what is set up wrongly
     Doctor(DoctorArgs),
+    /// Break locks on purpose, with real processes and servers, and see which hold
+    Lab(tenure_lab::LabArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell

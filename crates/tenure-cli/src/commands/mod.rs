@@ -5,6 +5,7 @@ pub mod check;
 pub mod completions;
 pub mod doctor;
 pub mod force_release;
+pub mod lab;
 pub mod ls;
 pub mod man;
 pub mod release;
@@ -32,6 +33,7 @@ pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
     match cli.command {
         Command::Completions { shell } => completions::execute(shell, output),
         Command::Man { page } => man::execute(page.as_deref(), output),
+        Command::Lab(args) => Ok(lab::execute(args)),
         Command::Run(args) => run::execute(*args, store, output),
         command => {
             let choice = StoreChoice::resolve(store)?;
@@ -58,10 +60,10 @@ async fn with_store(command: Command, choice: StoreChoice, output: Output) -> Re
         Command::Check(args) => check::execute(args, choice, output).await,
         Command::ForceRelease(args) => force_release::execute(args, choice, output).await,
         Command::Doctor(args) => doctor::execute(args, choice, output).await,
-        Command::Run(_) | Command::Completions { .. } | Command::Man { .. } => Err(Failure::new(
-            Code::Bug,
-            "a command that needs no store came to the store",
-        )),
+        Command::Run(_) | Command::Lab(_) | Command::Completions { .. } | Command::Man { .. } => {
+            let what = "a command that needs no store came to the store";
+            Err(Failure::new(Code::Bug, what))
+        }
     }
 }
 
