@@ -1,0 +1,178 @@
+//! What the examples share: the options that each has, a stage with several processes on it that can be
+//! killed and paused, nasty timing, and a verdict. Nothing about locks: that is in the examples.
+
+#![allow(clippy::print_stdout, reason = "examples tell what they do")]
+
+mod actor;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+pub use actor::Actor;
+
+/// Whatever goes wrong in an example ends it.
+pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// Options that every example has; `#[command(flatten)]` them.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Common {
+    /// Where the locks live: sqlite:PATH, redis://HOST, … [default: a SQLite file that is thrown away]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Do the same without the lock, and see the damage
+    #[arg(long)]
+    pub without_lock: bool,
+    /// This process is one of several, which the example itself has started
+    #[arg(long, hide = true)]
+    actor: Option<usize>,
+    #[arg(long, hide = true)]
+    folder: Option<PathBuf>,
+}
+
+/// What this process is.
+#[derive(Debug)]
+pub enum Role {
+    /// The one that was started by hand: it starts the others, disturbs them, and checks.
+    Director(Stage),
+    /// One of the others: its number, and where the shared files are.
+    Actor {
+        /// From 0.
+        number: usize,
+        /// Where the shared files are.
+        folder: PathBuf,
+        /// Where the locks live.
+        store: String,
+    },
+}
+
+/// A folder for shared files, a store for locks, and processes that work on them.
+#[derive(Debug)]
+pub struct Stage {
+    // Before the folder: they are gone before it is.
+    actors: Vec<Actor>,
+    folder: TempDir,
+    store: String,
+    broken: usize,
+}
+
+impl Common {
+    /// What this process is. An actor ends itself when its director is gone.
+    ///
+    /// # Errors
+    /// If there is no room for temporary files.
+    pub fn role(&self) -> Outcome<Role> {
+        if let (Some(number), Some(folder), Some(store)) = (self.actor, &self.folder, &self.store) {
+            actor::end_with_the_director();
+            let (folder, store) = (folder.clone(), store.clone());
+            return Ok(Role::Actor {
+                number,
+                folder,
+                store,
+            });
+        }
+        let folder = tempfile::tempdir()?;
+        let local = || format!("sqlite:{}", folder.path().join("locks.db").display());
+        Ok(Role::Director(Stage {
+            store: self.store.clone().unwrap_or_else(local),
+            folder,
+            actors: Vec::new(),
+            broken: 0,
+        }))
+    }
+}
+
+impl Stage {
+    /// Where the shared files are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where the locks live.
+    pub fn store(&self) -> &str {
+        &self.store
+    }
+
+    /// Starts as many processes of this same program, numbered on from those that there are.
+    ///
+    /// # Errors
+    /// If one cannot be started.
+    pub fn start(&mut self, count: usize) -> Outcome {
+        for _ in 0..count {
+            let number = self.actors.len();
+            let actor = Actor::start(number, self.folder.path(), &self.store)?;
+            self.actors.push(actor);
+        }
+        Ok(())
+    }
+
+    /// The processes, in order.
+    pub fn actors(&mut self) -> &mut [Actor] {
+        &mut self.actors
+    }
+
+    /// Waits until all have ended by themselves or were killed.
+    ///
+    /// # Errors
+    /// If one fails, or has not ended after `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Outcome {
+        for actor in &mut self.actors {
+            actor.wait(limit)?;
+        }
+        Ok(())
+    }
+
+    /// Says whether a promise was kept.
+    pub fn promise(&mut self, kept: bool, what: &str) {
+        println!("{}  {what}", if kept { "kept  " } else { "BROKEN" });
+        self.broken += usize::from(!kept);
+    }
+
+    /// Fails if a promise was broken.
+    pub fn verdict(self) -> ExitCode {
+        if self.broken == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A database of the example's own, in the shared folder: the resource that the lock protects.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn database(folder: &Path) -> Outcome<rusqlite::Connection> {
+    let database = rusqlite::Connection::open(folder.join("shop.db"))?;
+    database.busy_timeout(Duration::from_secs(30))?;
+    database.pragma_update(None, "journal_mode", "wal")?;
+    database.pragma_update(None, "synchronous", "off")?;
+    Ok(database)
+}
+
+/// A random number below `bound`.
+pub fn chance(bound: u64) -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(()) % bound.max(1)
+}
+
+/// Stops somewhere between now and `longest`: the nasty timing of a busy machine.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "an example loiters on purpose; no lease depends on it"
+)]
+pub async fn loiter(longest: Duration) {
+    let micros = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
+    tokio::time::sleep(Duration::from_micros(chance(micros))).await;
+}
+
+/// [`loiter`] for a director, who has no runtime.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "an example loiters on purpose; no lease depends on it"
+)]
+pub fn pass_time(duration: Duration) {
+    std::thread::sleep(duration);
+}
