@@ -53,8 +53,25 @@ impl<'a> World<'a> {
         }
     }
 
+    /// `bid`, but for so many milliseconds, at the subject's [pace](Subject::pace).
+    pub(crate) fn lasting(&self, bid: Acquire, millis: u64) -> Acquire {
+        let ttl = ttl(millis * u64::from(self.subject.pace()));
+        Acquire { ttl, ..bid }
+    }
+
+    /// Whether two times are the same as far as the store can tell.
+    pub(crate) fn same_time(&self, one: Option<Timestamp>, other: Option<Timestamp>) -> bool {
+        let off = |one: Timestamp, other: Timestamp| one.since(other) + other.since(one);
+        match (one, other) {
+            (Some(one), Some(other)) => off(one, other) <= self.subject.time_tolerance(),
+            (one, other) => one == other,
+        }
+    }
+
+    /// Lets so many milliseconds pass, at the subject's [pace](Subject::pace).
     pub(crate) async fn pass(&self, millis: u64) {
-        self.subject.pass_time(Duration::from_millis(millis)).await;
+        let time = Duration::from_millis(millis) * self.subject.pace();
+        self.subject.pass_time(time).await;
     }
 }
 
@@ -111,6 +128,10 @@ impl Peer<'_> {
     /// Whether the store has what is asked for at all.
     pub(crate) fn offers(&self, bid: &Acquire) -> bool {
         !matches!(bid.mode, Mode::Permits(_)) || self.store.guarantees().permits
+    }
+
+    pub(crate) fn time_tolerance(&self) -> Duration {
+        self.subject.time_tolerance()
     }
 
     pub(crate) async fn apply(&self, batch: &[Request]) -> Vec<Reply> {
@@ -290,12 +311,6 @@ pub(crate) fn shared() -> Acquire {
 pub(crate) fn permits(count: u32, capacity: u32) -> Acquire {
     let mode = Mode::permits(count, capacity).expect("cases ask for counts in range");
     Acquire { mode, ..bid() }
-}
-
-/// `bid`, but for so many milliseconds.
-pub(crate) fn lasting(bid: Acquire, millis: u64) -> Acquire {
-    let ttl = ttl(millis);
-    Acquire { ttl, ..bid }
 }
 
 pub(crate) fn ttl(millis: u64) -> Ttl {

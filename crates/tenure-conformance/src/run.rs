@@ -24,7 +24,9 @@ pub async fn check(subject: &dyn Subject) -> Report {
         let runs = wave.map(|case| -> BoxFuture<'_, _> {
             Box::pin(async move { (case.to_string(), case.run(subject).await) })
         });
-        results.extend(all(runs.collect()).await);
+        // A store that takes its time would take more of it for each that asks.
+        let at_once = if subject.pace() > 1 { 8 } else { cases.len() };
+        results.extend(some(runs.collect(), at_once).await);
     }
     let expected = cases.len();
     Report { expected, results }
@@ -125,14 +127,22 @@ fn words(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Runs all of `futures` side by side; the results are in the same order.
-pub(crate) async fn all<T>(mut futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+pub(crate) async fn all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let at_once = futures.len();
+    some(futures, at_once).await
+}
+
+/// Runs all of `futures`, so many `at_once`; the results are in the same order.
+async fn some<T>(mut futures: Vec<BoxFuture<'_, T>>, at_once: usize) -> Vec<T> {
     let mut results: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     poll_fn(|context| {
+        let mut running = 0;
         for (future, result) in futures.iter_mut().zip(&mut results) {
-            if result.is_none()
-                && let Poll::Ready(value) = future.as_mut().poll(context)
-            {
-                *result = Some(value);
+            if result.is_none() && running < at_once {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(value) => *result = Some(value),
+                    Poll::Pending => running += 1,
+                }
             }
         }
         if results.iter().all(Option::is_some) {

@@ -22,6 +22,12 @@ pub trait Subject: Send + Sync {
     /// counts in whole milliseconds.
     fn time_tolerance(&self) -> Duration;
 
+    /// How many times longer short leases last, and are waited for, than in other stores (100 ms and
+    /// more): for a store that refuses such short ones.
+    fn pace(&self) -> u32 {
+        1
+    }
+
     /// Whether the store notices that nobody listens at an inbox, so that it passes such a waiter
     /// over.
     fn sees_listeners(&self) -> bool;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::{LockName, Outcome, Removed};
 
 use super::{Case, stories};
-use crate::peer::{Held, NOT_HELD, Peer, World, bid, lasting, permits, shared};
+use crate::peer::{Held, NOT_HELD, Peer, World, bid, permits, shared};
 
 pub(crate) const CASES: &[Case] = stories!(contention:
     a_release_hands_over_to_the_first_and_tells_it_alone [Arrival],
@@ -115,7 +115,7 @@ async fn a_lost_push_is_made_good_by_asking_again(world: &World<'_>) {
 async fn an_expired_hold_goes_to_the_first_that_asks(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
-    peer.take(&name, &lasting(bid(), 100)).await;
+    peer.take(&name, &world.lasting(bid(), 100)).await;
     let next = peer.waiting(bid());
     peer.acquire(&name, &next).await;
     world.pass(130).await;
@@ -125,7 +125,7 @@ async fn an_expired_hold_goes_to_the_first_that_asks(world: &World<'_>) {
 async fn a_late_renewal_lets_the_next_one_in(world: &World<'_>) {
     let (first, second) = (world.peer().await, world.peer().await);
     let name = world.name("a");
-    let held = first.take(&name, &lasting(bid(), 300)).await;
+    let held = first.take(&name, &world.lasting(bid(), 300)).await;
     let next = second.waiting(bid());
     second.acquire(&name, &next).await;
     world.pass(330).await;

@@ -3,7 +3,7 @@
 use tenure_core::Outcome;
 
 use super::{Case, stories};
-use crate::peer::{NOT_HELD, World, bid, lasting, permits, shared};
+use crate::peer::{NOT_HELD, World, bid, permits, shared};
 
 pub(crate) const CASES: &[Case] = stories!(expiry:
     a_hold_ends_by_itself,
@@ -23,7 +23,7 @@ const SHORT: u64 = 150;
 async fn a_hold_ends_by_itself(world: &World<'_>) {
     let (first, second) = (world.peer().await, world.peer().await);
     let name = world.name("a");
-    first.take(&name, &lasting(bid(), SHORT)).await;
+    first.take(&name, &world.lasting(bid(), SHORT)).await;
     world.pass(SHORT + 20).await;
     second.take(&name, &bid()).await;
 }
@@ -31,7 +31,7 @@ async fn a_hold_ends_by_itself(world: &World<'_>) {
 async fn a_hold_does_not_end_before_its_time(world: &World<'_>) {
     let (first, second) = (world.peer().await, world.peer().await);
     let name = world.name("a");
-    let held = first.take(&name, &lasting(bid(), 400)).await;
+    let held = first.take(&name, &world.lasting(bid(), 400)).await;
     loop {
         let reply = second.acquire(&name, &bid()).await;
         if matches!(reply.outcome, Outcome::Granted(_)) {
@@ -50,7 +50,7 @@ async fn a_hold_does_not_end_before_its_time(world: &World<'_>) {
 async fn a_renewal_prolongs(world: &World<'_>) {
     let (first, second) = (world.peer().await, world.peer().await);
     let name = world.name("a");
-    let held = first.take(&name, &lasting(bid(), 10_000)).await;
+    let held = first.take(&name, &world.lasting(bid(), 3_000)).await;
     let reply = first.renew(&held, 60_000).await;
     let Outcome::Renewed { expiry } = reply.outcome else {
         panic!("not renewed: {reply:?}");
@@ -80,7 +80,7 @@ async fn a_renewal_never_shortens(world: &World<'_>) {
 async fn what_has_expired_is_not_renewed_even_if_nobody_came(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
-    let held = peer.take(&name, &lasting(bid(), SHORT)).await;
+    let held = peer.take(&name, &world.lasting(bid(), SHORT)).await;
     world.pass(SHORT + 20).await;
     assert_eq!(peer.renew(&held, 60_000).await.outcome, NOT_HELD);
     assert!(peer.holders(&name).await.is_empty());
@@ -88,7 +88,9 @@ async fn what_has_expired_is_not_renewed_even_if_nobody_came(world: &World<'_>) 
 
 async fn what_has_expired_is_neither_released_nor_converted(world: &World<'_>) {
     let peer = world.peer().await;
-    let held = peer.take(&world.name("a"), &lasting(bid(), SHORT)).await;
+    let held = peer
+        .take(&world.name("a"), &world.lasting(bid(), SHORT))
+        .await;
     world.pass(SHORT + 20).await;
     assert_eq!(peer.convert(&held).await, NOT_HELD);
     assert_eq!(peer.release(&held).await, NOT_HELD);
@@ -97,7 +99,7 @@ async fn what_has_expired_is_neither_released_nor_converted(world: &World<'_>) {
 async fn an_expired_hold_is_not_shown(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
-    let held = peer.take(&name, &lasting(shared(), SHORT)).await;
+    let held = peer.take(&name, &world.lasting(shared(), SHORT)).await;
     world.pass(SHORT + 20).await;
     let (_, snapshot) = peer.inspect(&name).await;
     assert!(snapshot.holders.is_empty());
@@ -110,7 +112,7 @@ async fn each_reader_ends_on_its_own(world: &World<'_>) {
     let name = world.name("a");
     let long = shared();
     peer.take(&name, &long).await;
-    peer.take(&name, &lasting(shared(), SHORT)).await;
+    peer.take(&name, &world.lasting(shared(), SHORT)).await;
     world.pass(SHORT + 20).await;
     assert_eq!(peer.holders(&name).await, [long.owner]);
     peer.is_refused(&name, &bid()).await;
@@ -119,7 +121,7 @@ async fn each_reader_ends_on_its_own(world: &World<'_>) {
 async fn permits_come_back_when_their_hold_ends(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
-    peer.take(&name, &lasting(permits(2, 3), SHORT)).await;
+    peer.take(&name, &world.lasting(permits(2, 3), SHORT)).await;
     peer.take(&name, &permits(1, 3)).await;
     world.pass(SHORT + 20).await;
     peer.take(&name, &permits(2, 3)).await;
@@ -129,7 +131,7 @@ async fn permits_come_back_when_their_hold_ends(world: &World<'_>) {
 async fn the_same_owner_may_come_back_after_expiry(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
-    let bid = lasting(bid(), SHORT);
+    let bid = world.lasting(bid(), SHORT);
     let first = peer.take(&name, &bid).await;
     world.pass(SHORT + 20).await;
     let second = peer.take(&name, &bid).await;

@@ -3,7 +3,7 @@
 use tenure_core::{Action, Cancel, Mode, Outcome, Release};
 
 use super::{Case, stories};
-use crate::peer::{World, bid, lasting, permits, shared};
+use crate::peer::{World, bid, permits, shared};
 
 pub(crate) const CASES: &[Case] = stories!(fencing:
     fences_grow_across_processes_and_releases,
@@ -36,7 +36,7 @@ async fn fences_grow_across_processes_and_releases(world: &World<'_>) {
 async fn fences_grow_after_everything_has_expired(world: &World<'_>) {
     let peer = world.peer().await;
     let name = world.name("a");
-    let first = peer.take(&name, &lasting(bid(), 100)).await;
+    let first = peer.take(&name, &world.lasting(bid(), 100)).await;
     world.pass(150).await;
     let second = peer.take(&name, &bid()).await;
     assert!(second.fence > first.fence);

@@ -55,7 +55,8 @@ async fn told(peer: &Peer<'_>, held: &Held, outcome: Outcome) {
     assert_eq!(forced.by.label(), "on call");
     assert_eq!((forced.by.host(), forced.by.pid()), ("desk", 7));
     let (now, _) = peer.inspect(&held.name).await;
-    assert!(held.since <= forced.at && forced.at <= now);
+    let tolerance = peer.time_tolerance();
+    assert!(held.since <= forced.at.plus(tolerance) && forced.at <= now.plus(tolerance));
 }
 
 async fn the_old_holder_is_told_by_whom_and_why(world: &World<'_>) {

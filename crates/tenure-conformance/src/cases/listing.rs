@@ -3,7 +3,7 @@
 use tenure_core::LockName;
 
 use super::{Case, stories};
-use crate::peer::{Peer, World, bid, lasting, permits, shared};
+use crate::peer::{Peer, World, bid, permits, shared};
 
 pub(crate) const CASES: &[Case] = stories!(listing:
     it_shows_what_is_held_sorted_by_name [Permits],
@@ -71,10 +71,13 @@ async fn it_does_not_show_what_has_ended(world: &World<'_>) {
     peer.lets_go(&released).await;
     let reader = peer.take(&world.name("reader"), &shared()).await;
     peer.lets_go(&reader).await;
-    peer.take(&world.name("expired"), &lasting(bid(), 100))
+    peer.take(&world.name("expired"), &world.lasting(bid(), 100))
         .await;
-    peer.take(&world.name("expired permit"), &lasting(permits(1, 2), 100))
-        .await;
+    peer.take(
+        &world.name("expired permit"),
+        &world.lasting(permits(1, 2), 100),
+    )
+    .await;
     world.pass(130).await;
     let none: [LockName; 0] = [];
     assert_eq!(listed(&peer, world.space()).await, none);
@@ -97,8 +100,7 @@ async fn a_prefix_is_taken_literally(world: &World<'_>) {
     for odd in ["*", "?", "[a-z]", "%", "_", "\\", "{x}", "'", "$", "^"] {
         let name = world.name(&format!("{odd}/end"));
         peer.take(&name, &bid()).await;
-        peer.take(&world.name("a/end"), &lasting(shared(), 60_000))
-            .await;
+        peer.take(&world.name("a/end"), &shared()).await;
         let prefix = world.name(odd);
         assert_eq!(listed(&peer, prefix.as_str()).await, [name]);
     }

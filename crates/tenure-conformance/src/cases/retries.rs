@@ -3,7 +3,7 @@
 use tenure_core::{Acquire, Outcome, Removed, Timestamp};
 
 use super::{Case, stories};
-use crate::peer::{NOT_HELD, World, bid, lasting, permits, shared};
+use crate::peer::{NOT_HELD, World, bid, permits, shared, ttl};
 
 pub(crate) const CASES: &[Case] = stories!(retries:
     a_repeated_acquire_answers_the_same_grant,
@@ -86,10 +86,11 @@ async fn a_late_release_does_not_end_a_later_hold(world: &World<'_>) {
             continue;
         }
         let name = world.name(kind);
-        let bid = lasting(bid, 100);
+        let bid = world.lasting(bid, 100);
         let first = peer.take(&name, &bid).await;
         world.pass(130).await;
-        let bid = lasting(bid, 60_000);
+        let ttl = ttl(60_000);
+        let bid = Acquire { ttl, ..bid };
         let second = peer.take(&name, &bid).await;
         assert_eq!(peer.release(&first).await, NOT_HELD);
         assert_eq!(peer.renew(&first, 60_000).await.outcome, NOT_HELD);

@@ -41,12 +41,6 @@ mod conformance;
 mod edge_cases;
 #[cfg(feature = "test-util")]
 mod quorum;
-#[cfg(feature = "test-util")]
-mod quorum_fences;
-#[cfg(feature = "test-util")]
-mod quorum_storm;
-#[cfg(feature = "test-util")]
-mod quorum_world;
 #[cfg(feature = "redis")]
 mod redis_cluster;
 #[cfg(feature = "redis")]

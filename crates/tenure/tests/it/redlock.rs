@@ -181,6 +181,22 @@ async fn a_server_that_restarts_empty_does_not_give_a_held_lock_to_a_newcomer() 
     assert!(next.unwrap().fence() > guard.fence());
 }
 
+/// A lease that outlasts the recovery of the servers would be given away by those that forgot it.
+#[tokio::test]
+async fn a_lease_longer_than_what_recovery_protects_is_refused() {
+    let servers = Servers::start(3);
+    let addresses: Vec<_> = servers.0.iter().map(RedisServer::address).collect();
+    let url = format!(
+        "redlock://{}?node_timeout=1s&max_ttl=3s",
+        addresses.join(",")
+    );
+    let tenure = tenure::connect(&url).await.unwrap();
+    let error = tenure.lock("job").ttl(secs(4)).try_acquire().await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert!(error.to_string().contains("max_ttl"), "{error}");
+}
+
 #[tokio::test]
 async fn one_server_under_several_names_is_refused() {
     let servers = Servers::start(2);

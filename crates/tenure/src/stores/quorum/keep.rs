@@ -105,8 +105,19 @@ impl Keep {
             Standing::Open => false,
             // Those who have not answered may have votes to be got back.
             Standing::Refused | Standing::OutOfReach => !self.may_mend() || self.poll.open() == 0,
+            // Whoever was told that it is free must be able to take it.
+            Standing::Reached if self.ends_it() => {
+                self.poll.count(Voice::Yes) >= self.electorate.to_take || self.poll.open() == 0
+            }
             Standing::Reached => true,
         }
+    }
+
+    fn ends_it(&self) -> bool {
+        matches!(
+            self.request.action,
+            Action::Release(_) | Action::ForceRelease(_)
+        )
     }
 
     /// Votes that are missing and could be got back, with the request for each.

@@ -84,11 +84,8 @@ impl Rivals {
         let mut holders = self.holding(epoch, silent);
         let holder_count = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         holders.truncate(SHOWN_HOLDERS);
-        let mut free_from: Vec<Moment> = self.free_from.iter().copied().flatten().collect();
-        free_from.sort_unstable();
-        let lacking = self.electorate.to_take.saturating_sub(free);
-        let next = lacking.checked_sub(1).and_then(|last| free_from.get(last));
-        let stamp = |moment: &Moment| epoch.timestamp(*moment);
+        let next = self.free_again(free);
+        let stamp = |moment: Moment| epoch.timestamp(moment);
         Contention {
             holder_count,
             waiter_count: 0,
@@ -96,6 +93,22 @@ impl Rivals {
             recovering: next.filter(|_| !self.recovering.is_empty()).map(stamp),
             holders,
         }
+    }
+
+    /// When so many members are free as are needed, if so many are `free` now.
+    fn free_again(&self, free: usize) -> Option<Moment> {
+        let mut free_from: Vec<Moment> = self.free_from.iter().copied().flatten().collect();
+        free_from.sort_unstable();
+        let Electorate {
+            members, to_take, ..
+        } = self.electorate;
+        let lacking = to_take.saturating_sub(free).checked_sub(1)?;
+        let unheard = members.saturating_sub(free + self.free_from.len());
+        // Of those who have not answered it is only known that it takes them, too.
+        let last = free_from
+            .last()
+            .filter(|_| lacking < free_from.len() + unheard);
+        free_from.get(lacking).or(last).copied()
     }
 
     /// What can be seen of the name, if so many members are `silent`.
@@ -202,6 +215,22 @@ mod tests {
         assert!(!rivals.surely_hold());
         let contention = rivals.contention(epoch(), 0, 2);
         assert_eq!(contention, Contention::default());
+    }
+
+    #[test]
+    fn it_is_not_free_before_those_who_were_heard_even_if_others_were_not() {
+        let (one, other) = (held(77, 1, 10), held(77, 1, 30));
+        let next = |rivals: &Rivals, free| {
+            let next = rivals.contention(epoch(), 5, free).next_expiry;
+            next.map(|next| next.since(epoch().timestamp(SENT)).as_secs())
+        };
+        let two = rivals(&[one.clone(), other.clone()]);
+        assert_eq!(next(&two, 2), Some(10), "one is enough");
+        assert_eq!(next(&two, 0), Some(30), "it takes one more, unheard");
+        let mut endless = held(77, 1, 10);
+        endless.1.next_expiry = None;
+        let endless = rivals(&[one, endless.clone(), endless.clone(), endless]);
+        assert_eq!(next(&endless, 1), None, "two are never free");
     }
 
     #[test]

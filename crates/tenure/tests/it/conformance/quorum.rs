@@ -1,5 +1,5 @@
-//! A quorum of memory stores, with a clock that the test turns by hand. What applies to a store without
-//! a queue and without permits.
+//! A quorum of memory stores, with a clock that the test turns by hand, and quorums of real Redis
+//! servers. What applies to a store without a queue and without permits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,5 +79,82 @@ impl Subject for Quorum {
 
     fn sees_listeners(&self) -> bool {
         true
+    }
+}
+
+/// On real servers, each client with connections and a clock of its own.
+#[cfg(feature = "redis")]
+mod redis {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tenure::clock::SystemClock;
+    use tenure::core::{BoxFuture, Error, Store};
+    use tenure::stores::quorum::QuorumStore;
+    use tenure_conformance::{Subject, check};
+
+    use crate::support::redis_server::RedisServer;
+    use crate::support::wait::{breath, real_time};
+
+    #[tokio::test]
+    async fn a_majority_of_three_servers_conforms() {
+        let servers = Servers::start("redlock", 3);
+        check(&servers).await.assert_all_passed();
+    }
+
+    #[tokio::test]
+    async fn two_servers_that_must_agree_conform() {
+        let servers = Servers::start("redis+all", 2);
+        check(&servers).await.assert_all_passed();
+    }
+
+    struct Servers {
+        url: String,
+        _running: Vec<RedisServer>,
+    }
+
+    impl Servers {
+        fn start(scheme: &str, count: usize) -> Self {
+            let running: Vec<_> = (0..count).map(|_| RedisServer::start()).collect();
+            let addresses: Vec<_> = running.iter().map(RedisServer::address).collect();
+            let options = "recovery=open&node_timeout=1s&call_timeout=30s";
+            Self {
+                url: format!("{scheme}://{}?{options}", addresses.join(",")),
+                _running: running,
+            }
+        }
+    }
+
+    impl Subject for Servers {
+        fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>, Error>> {
+            Box::pin(async {
+                let clock = Arc::new(SystemClock::start().expect("a clock"));
+                let quorum = QuorumStore::connect_redis(&self.url, clock).await?;
+                Ok(Arc::new(quorum) as Arc<dyn Store>)
+            })
+        }
+
+        fn pass_time(&self, duration: Duration) -> BoxFuture<'_, ()> {
+            Box::pin(real_time(duration))
+        }
+
+        fn pause(&self) -> BoxFuture<'_, ()> {
+            Box::pin(breath())
+        }
+
+        /// Every client has a clock of its own, set when it connects by those of the servers: how far
+        /// off depends on how busy the machine is then.
+        fn time_tolerance(&self) -> Duration {
+            Duration::from_secs(1)
+        }
+
+        /// A lease is at least twice as long as the time-out, which is long for busy machines.
+        fn pace(&self) -> u32 {
+            20
+        }
+
+        fn sees_listeners(&self) -> bool {
+            true
+        }
     }
 }

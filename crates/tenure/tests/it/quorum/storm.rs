@@ -7,8 +7,8 @@ use tenure::clock::Clock;
 use tenure::test_util::{Fault, Rule};
 use tenure::{Fence, Moment, Tenure};
 
+use super::world::Quorum;
 use crate::client_world::{millis, secs};
-use crate::quorum_world::Quorum;
 
 const SEEDS: u64 = 12;
 const CLIENTS: usize = 4;

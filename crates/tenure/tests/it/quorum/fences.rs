@@ -8,8 +8,8 @@ use tenure::stores::quorum::Settings;
 use tenure::test_util::Fault;
 use tenure::{ErrorKind, Mode, Ttl};
 
+use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
-use crate::quorum_world::Quorum;
 use crate::support::peer::bid;
 
 const NODE_TIMEOUT: Duration = Settings::NODE_TIMEOUT;

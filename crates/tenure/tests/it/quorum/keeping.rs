@@ -1,0 +1,92 @@
+//! Keeping and ending a hold: renewals that get lost votes back, and releases that reach everybody.
+
+use std::time::Duration;
+
+use tenure::Loss;
+use tenure::test_util::Fault;
+
+use super::world::Quorum;
+use crate::client_world::{acquired, millis, others_act, secs};
+use crate::support::peer::named;
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_whose_majority_is_gone_is_told_before_its_votes_end() {
+    let quorum = Quorum::of(5);
+    let tenure = quorum.client().await;
+    let guard = acquired(tenure.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    quorum.pass(millis(100)).await;
+    quorum.all([0, 1, 2], Fault::Hang);
+    assert_eq!(guard.lost().await, Loss::Expired);
+    let held = quorum.peek(0, "x").await.holders.len();
+    assert_eq!(held, 1, "the votes of those that are cut off still last");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_gets_back_the_votes_of_members_that_lost_them() {
+    let quorum = Quorum::of(5);
+    let tenure = quorum.client().await;
+    let guard = acquired(tenure.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    others_act().await;
+    // One after the other loses it; each comes back with the next renewal.
+    for round in 0..10 {
+        let member = &quorum.members[round % 5];
+        member.forget(&named("x")).await.unwrap();
+        quorum.pass(secs(4)).await;
+        guard.ensure().unwrap();
+        assert_eq!(quorum.votes("x").await, 5, "round {round}");
+    }
+    // Even when most have lost it: nobody else was let in meanwhile.
+    for member in &quorum.members[..3] {
+        member.forget(&named("x")).await.unwrap();
+    }
+    quorum.pass(secs(4)).await;
+    guard.ensure().unwrap();
+    assert_eq!(quorum.votes("x").await, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_gets_no_vote_where_somebody_else_was_since() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    others_act().await;
+    for member in &quorum.members {
+        member.forget(&named("x")).await.unwrap();
+    }
+    let other = acquired(two.lock("x").try_acquire().await.unwrap());
+    assert!(other.fence() > guard.fence());
+    other.release().await.unwrap();
+    assert_eq!(guard.lost().await, Loss::Forgotten);
+    others_act().await;
+    assert_eq!(quorum.votes("x").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_ended_by_force_does_not_come_back_with_a_renewal() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    others_act().await;
+    quorum.members[2].forget(&named("x")).await.unwrap();
+    two.force_release("x", guard.lease(), "stuck")
+        .await
+        .unwrap();
+    assert!(matches!(guard.lost().await, Loss::Forced(_)));
+    quorum.pass(secs(1)).await;
+    assert_eq!(quorum.votes("x").await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_reaches_the_slow_members_too() {
+    let quorum = Quorum::of(5);
+    let tenure = quorum.client().await;
+    let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    quorum.all([0, 1], Fault::Delay(millis(300)));
+    let (released, took) = quorum.elapsed(guard.release()).await;
+    released.unwrap();
+    assert_eq!(took, Duration::ZERO);
+    assert_eq!(quorum.votes("x").await, 2);
+    quorum.pass(millis(400)).await;
+    assert_eq!(quorum.votes("x").await, 0);
+}

@@ -1,0 +1,13 @@
+//! A lock on several stores: what a client sees when some of them are slow, hang, fail, forget or
+//! disagree. In virtual time, so every bound is exact. On real servers: `redlock`.
+
+mod asking;
+mod fences;
+mod keeping;
+mod modes;
+mod racing;
+mod settings;
+mod storm;
+mod taking_back;
+mod unanimous;
+mod world;

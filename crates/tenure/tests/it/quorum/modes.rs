@@ -1,0 +1,52 @@
+//! Readers and writers; and why there are no permits.
+
+use tenure::core::{Action, Outcome};
+use tenure::{Attempt, ErrorKind, Mode};
+
+use super::world::Quorum;
+use crate::client_world::{acquired, others_act};
+use crate::support::peer::bid_in;
+
+#[tokio::test(start_paused = true)]
+async fn readers_share_and_keep_a_writer_out() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let reader = acquired(one.rwlock("doc").read().try_acquire().await.unwrap());
+    let other = acquired(two.rwlock("doc").read().try_acquire().await.unwrap());
+    assert_ne!(reader.fence(), other.fence());
+    let writer = two.rwlock("doc").write().try_acquire().await.unwrap();
+    assert!(matches!(writer, Attempt::Busy(_)));
+    reader.release().await.unwrap();
+    other.release().await.unwrap();
+    others_act().await;
+    let writer = acquired(two.rwlock("doc").write().try_acquire().await.unwrap());
+    let busy = one.rwlock("doc").read().try_acquire().await.unwrap();
+    assert!(matches!(busy, Attempt::Busy(_)));
+    writer.downgrade().await.unwrap();
+    others_act().await;
+    drop(acquired(
+        one.rwlock("doc").read().try_acquire().await.unwrap(),
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn permits_are_refused_with_the_reason() {
+    let quorum = Quorum::of(3);
+    let tenure = quorum.client().await;
+    let error = tenure.semaphore("gpu", 2).try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("do not bound a sum"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn majorities_would_not_bound_a_sum_of_permits() {
+    let quorum = Quorum::of(3);
+    for pair in [[0, 1], [1, 2], [2, 0]] {
+        let one_of_two = bid_in(Mode::permits(1, 2).unwrap());
+        for member in pair {
+            let acquire = Action::Acquire(one_of_two.clone());
+            let outcome = quorum.ask(member, "gpu", acquire).await;
+            assert!(matches!(outcome, Outcome::Granted(_)), "{outcome:?}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Several who want it at once: somebody wins, and everybody in the end.
+
+use tenure::test_util::{Fault, Rule};
+
+use super::world::Quorum;
+use crate::client_world::{millis, secs};
+
+#[tokio::test(start_paused = true)]
+async fn a_race_that_nobody_wins_at_first_is_won_by_somebody() {
+    for round in 0..20 {
+        let quorum = Quorum::of(4);
+        let (one, two) = (quorum.client().await, quorum.client().await);
+        // Each is first at half of the members.
+        for member in 0..4 {
+            let slow = usize::from(member % 2 == 0);
+            let delay = Fault::Delay(millis(1 + 5 * slow as u64));
+            let rule = Rule::on("vote").after(slow).times(1).does(delay);
+            quorum.members[member].script(rule);
+        }
+        let (one, two) = tokio::join!(
+            async { one.lock("x").wait(secs(5)).acquire().await },
+            async {
+                let guard = two.lock("x").wait(secs(5)).acquire().await?;
+                guard.release().await
+            }
+        );
+        assert!(one.is_ok() || two.is_ok(), "round {round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_contenders_with_one_of_three_away_both_get_it() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    quorum.all([1], Fault::Hang);
+    let uses = async |tenure: &tenure::Tenure| {
+        for _ in 0..10 {
+            let guard = tenure.lock("x").wait(secs(60)).acquire().await.unwrap();
+            quorum.pass(millis(1)).await;
+            guard.release().await.unwrap();
+        }
+    };
+    let (_, took) = quorum
+        .elapsed(async { tokio::join!(uses(&one), uses(&two)) })
+        .await;
+    // Without being told: nothing is pushed by memory stores, so a waiter asks when leases end.
+    assert!(took < secs(120), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_processes_that_want_it_all_get_it_one_after_the_other() {
+    let quorum = Quorum::of(5);
+    let started = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let (tenure, inside) = (quorum.client().await, started.clone());
+        let clock = quorum.clock.clone();
+        tasks.push(tokio::spawn(async move {
+            use std::sync::atomic::Ordering::SeqCst;
+            use tenure::clock::Clock;
+            let mut fences = Vec::new();
+            for _ in 0..5 {
+                let guard = tenure.lock("x").wait(secs(300)).acquire().await.unwrap();
+                assert_eq!(inside.fetch_add(1, SeqCst), 0, "two at once");
+                clock.sleep(millis(3)).await;
+                fences.push(guard.fence());
+                inside.fetch_sub(1, SeqCst);
+                guard.release().await.unwrap();
+            }
+            fences
+        }));
+    }
+    let mut fences = Vec::new();
+    for task in tasks {
+        fences.extend(task.await.unwrap());
+    }
+    fences.sort_unstable();
+    fences.dedup();
+    assert_eq!(fences.len(), 40, "every grant had a fence of its own");
+}

@@ -1,0 +1,46 @@
+//! All have to agree: write-all.
+
+use tenure::stores::quorum::{Rule as Electing, Settings};
+use tenure::test_util::Fault;
+use tenure::{Attempt, ErrorKind};
+
+use super::world::Quorum;
+use crate::client_world::{acquired, millis, secs};
+
+#[tokio::test(start_paused = true)]
+async fn of_two_that_must_agree_one_that_is_down_refuses_new_holds_and_keeps_old_ones() {
+    let quorum = Quorum::with(2, Settings::new(Electing::All));
+    let tenure = quorum.client().await;
+    let guard = acquired(tenure.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    quorum.all([1], Fault::Hang);
+    quorum.pass(secs(60)).await;
+    guard.ensure().unwrap();
+    let error = tenure.lock("y").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(quorum.votes("y").await, 0);
+    guard.release().await.unwrap();
+    quorum.members[1].resume().await;
+    quorum.pass(secs(30)).await;
+    drop(acquired(tenure.lock("x").try_acquire().await.unwrap()));
+}
+
+/// A single member is enough to keep a hold, but not to let the next one in.
+#[tokio::test(start_paused = true)]
+async fn what_all_have_released_can_be_taken_at_once() {
+    let quorum = Quorum::with(2, Settings::new(Electing::All));
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    quorum.all([1], Fault::Delay(millis(10)));
+    for round in 0..3 {
+        let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+        guard.release().await.unwrap();
+        let next = two.lock("x").try_acquire().await.unwrap();
+        assert!(matches!(next, Attempt::Acquired(_)), "round {round}");
+        acquired(next).release().await.unwrap();
+    }
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    quorum.members[1].behave();
+    quorum.all([1], Fault::Hang);
+    let (released, took) = quorum.elapsed(guard.release()).await;
+    released.unwrap();
+    assert_eq!(took, Settings::NODE_TIMEOUT, "and nobody waits longer");
+}
