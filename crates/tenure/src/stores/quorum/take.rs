@@ -239,8 +239,12 @@ pub(super) fn unreachable(
     answered: usize,
     needed: usize,
     members: usize,
-    failure: Option<Error>,
+    mut failure: Option<Error>,
 ) -> Error {
+    if let Some(failure) = failure.take_if(|failure| failure.kind() == ErrorKind::InvalidInput) {
+        // Each of them refuses it, whichever answers.
+        return failure;
+    }
     let message = format!(
         "only {answered} of {members} servers answer, and it takes {needed} to {what} a lock"
     );

@@ -412,6 +412,7 @@ fn protected(caution: &Caution, action: &Action) -> Result<(), Failure> {
     let ttl = match action {
         Action::Acquire(request) => request.ttl,
         Action::Renew(request) => request.ttl,
+        Action::Vote(request) => request.ttl,
         _ => return Ok(()),
     };
     if caution.recovery != Recovery::Strict || ttl <= caution.max_ttl {
