@@ -36,15 +36,15 @@ macro_rules! parts {
 static SCRIPTS: LazyLock<[Script; 9]> = LazyLock::new(|| {
     // In the order of `ScriptName`. What is quick comes before what it can do without.
     [
-        parts!("prelude", "acquire_quick", "waiters", "rules", "acquire"),
-        parts!("prelude", "renew_quick", "waiters", "rules", "renew"),
-        parts!("prelude", "waiters", "rules", "convert"),
-        parts!("prelude", "waiters", "release_quick", "rules", "release"),
-        parts!("prelude", "waiters", "rules", "cancel"),
-        parts!("prelude", "waiters", "rules", "force_release"),
-        parts!("prelude", "waiters", "rules", "admit"),
-        parts!("prelude", "waiters", "rules", "inspect"),
-        parts!("prelude", "vote_quick", "waiters", "rules", "vote"),
+        parts!("prelude", "acquire_quick", "texts", "waiters", "rules", "acquire"),
+        parts!("prelude", "renew_quick", "texts", "waiters", "rules", "renew"),
+        parts!("prelude", "texts", "waiters", "rules", "convert"),
+        parts!("prelude", "release_quick", "texts", "waiters", "release_handover", "rules", "release"),
+        parts!("prelude", "texts", "waiters", "rules", "cancel"),
+        parts!("prelude", "texts", "waiters", "rules", "force_release"),
+        parts!("prelude", "texts", "waiters", "rules", "admit"),
+        parts!("prelude", "texts", "waiters", "rules", "inspect"),
+        parts!("prelude", "vote_quick", "texts", "waiters", "rules", "vote"),
     ]
     .map(|text| Script {
         text,

@@ -11,11 +11,11 @@
 --        conflict lock | conflict <capacity>
 
 -- What is asked for, unpacked.
-local function read_wish(a)
-  local wish = {owner = owner_of(a)}
-  wish.ttl, wish.party = string.match(ARGV[a + 2], '^(%d+) (.+)$')
+local function read_wish()
+  local wish = {owner = asker()}
+  wish.ttl, wish.party = match(ARGV[a + 2], '^(%d+) (.+)$')
   wish.mode, wish.alive_for, wish.cursor, wish.channel =
-    string.match(ARGV[a + 5], '^(%S+) (%d+) (%S+) (%S+)$')
+    match(ARGV[a + 5], '^(%S+) (%d+) (%S+) (%S+)$')
   wish.waits = wish.channel ~= '-'
   return wish
 end
@@ -23,24 +23,24 @@ end
 -- Takes or keeps the place in the queue (acquire.rs, join).
 local function join(state, wish)
   local owner, alive_for = wish.owner, tonumber(wish.alive_for)
-  local known = redis.call('ZSCORE', state.alive, owner)
+  local known = call('ZSCORE', state.alive, owner)
   if not known then
-    local last = redis.call('ZREVRANGE', state.queue, 0, 0, 'WITHSCORES')[2]
+    local last = call('ZREVRANGE', state.queue, 0, 0, 'WITHSCORES')[2]
     local ticket = math.max(tonumber(last or 0) + 1, now)
     local text = wish.mode .. ' ' .. wish.ttl .. ' ' .. NOW .. ' ' .. wish.alive_for .. ' '
       .. wish.channel .. ' ' .. wish.party
-    redis.call('HSET', state.waiters, owner, text)
-    state.waiting = state.waiting + redis.call('ZADD', state.queue, digits(ticket), owner)
+    call('HSET', state.waiters, owner, text)
+    state.waiting = state.waiting + call('ZADD', state.queue, digits(ticket), owner)
   end
   if not known or tonumber(known) < now + alive_for then
-    redis.call('ZADD', state.alive, digits(now + alive_for), owner)
+    call('ZADD', state.alive, digits(now + alive_for), owner)
   end
   -- Garbage collection: the three come and go together, this long after the last sign of life.
   local rest = math.ceil(alive_for / 1000) + 1000
-  if redis.call('PTTL', state.alive) < rest then
-    redis.call('PEXPIRE', state.queue, digits(rest))
-    redis.call('PEXPIRE', state.alive, digits(rest))
-    redis.call('PEXPIRE', state.waiters, digits(rest))
+  if call('PTTL', state.alive) < rest then
+    call('PEXPIRE', state.queue, digits(rest))
+    call('PEXPIRE', state.alive, digits(rest))
+    call('PEXPIRE', state.waiters, digits(rest))
   end
 end
 
@@ -48,8 +48,8 @@ local function granted(holder)
   return 'granted ' .. digits(holder.fence) .. ' ' .. digits(holder.expiry)
 end
 
-local function careful(lock, a)
-  local state, wish, limit = load_state(lock), read_wish(a), ARGV[a + 4]
+local function careful(lock)
+  local state, wish, limit = load_state(lock), read_wish(), ARGV[a + 4]
   local owner, mode = wish.owner, wish.mode
   local function done(said)
     save(state)
@@ -87,11 +87,11 @@ local function careful(lock, a)
   mine = holder_of(state, owner)
   if mine then return done(granted(mine)) end
   if wish.waits then
-    local ahead = redis.call('ZRANK', state.queue, owner) or 0
+    local ahead = call('ZRANK', state.queue, owner) or 0
     return done('queued ' .. ahead .. ' ' .. contention(state))
   end
   if not awaited and fits(state, mode) then return take() end
   return done('busy ' .. contention(state))
 end
 
-return carefully(5, first, replies, quick, careful)
+return carefully(5, careful)

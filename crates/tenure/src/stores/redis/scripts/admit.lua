@@ -4,11 +4,11 @@
 -- ARGV   1 "<nonce> -", 2 cursor
 -- says   admitted
 
-local function careful(lock, a)
+local function careful(lock)
   local state = load_state(lock)
   admit(state, nil, ARGV[a + 2])
   save(state)
   return 'admitted', state.more
 end
 
-return carefully(2, 1, {}, nil, careful)
+return carefully(2, careful)

@@ -4,8 +4,8 @@
 -- ARGV   1 "<nonce> <owner>"
 -- says   cancelled grant | cancelled waiter | cancelled nothing
 
-local function careful(lock, a)
-  local state, owner = load_state(lock), owner_of(a)
+local function careful(lock)
+  local state, owner = load_state(lock), asker()
   local holder, index = holder_of(state, owner)
   local removed = 'nothing'
   if state.waiting > 0 and forget(state, {owner}) then removed = 'waiter' end
@@ -18,4 +18,4 @@ local function careful(lock, a)
   return 'cancelled ' .. removed, state.more
 end
 
-return carefully(1, 1, {}, nil, careful)
+return carefully(1, careful)

@@ -6,8 +6,8 @@
 --        conflict <capacity>
 --        nothing | forgotten <until> | forced <at> <pid> <host> <who> <label> <reason>
 
-local function careful(lock, a)
-  local state, owner, fence = load_state(lock), owner_of(a), ARGV[a + 2]
+local function careful(lock)
+  local state, owner, fence = load_state(lock), asker(), ARGV[a + 2]
   local holder, said = holder_of(state, owner, fence), nil
   if not holder then
     said = not_held(state, owner, fence)
@@ -22,4 +22,4 @@ local function careful(lock, a)
   return said, state.more
 end
 
-return carefully(2, 1, {}, nil, careful)
+return carefully(2, careful)

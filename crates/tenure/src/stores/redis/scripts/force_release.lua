@@ -5,13 +5,13 @@
 -- says   released
 --        nothing | forgotten <until> | forced <at> <pid> <host> <who> <label> <reason>
 
-local function careful(lock, a)
-  local state, owner, fence = load_state(lock), owner_of(a), ARGV[a + 2]
+local function careful(lock)
+  local state, owner, fence = load_state(lock), asker(), ARGV[a + 2]
   local holder, index = holder_of(state, owner, fence)
   local said = 'released'
   if holder then
     local text = owner .. ' ' .. fence .. ' ' .. NOW .. ' ' .. ARGV[a + 3] .. ' ' .. ARGV[a + 4]
-    redis.call('SET', state.forced, text, 'PX', HOUR)
+    call('SET', state.forced, text, 'PX', HOUR)
     remove_holder(state, index)
   else
     said = not_held(state, owner, fence)
@@ -21,4 +21,4 @@ local function careful(lock, a)
   return said, state.more
 end
 
-return carefully(4, 1, {}, nil, careful)
+return carefully(4, careful)

@@ -11,9 +11,9 @@ local function careful(lock)
   local until_by, waiters, kind = {}, {}, nil
   if state.foreign then kind = 'lock' end
   if state.holders[1] then kind = kind_of(state.holders[1].mode) end
-  local alive = redis.call('ZRANGE', state.alive, 0, -1, 'WITHSCORES')
+  local alive = call('ZRANGE', state.alive, 0, -1, 'WITHSCORES')
   for index = 1, #alive, 2 do until_by[alive[index]] = tonumber(alive[index + 1]) end
-  for _, owner in ipairs(redis.call('ZRANGE', state.queue, 0, -1)) do
+  for _, owner in ipairs(call('ZRANGE', state.queue, 0, -1)) do
     local waiter = (until_by[owner] or 0) > now and waiter_of(state, owner)
     if waiter then
       kind = kind or kind_of(waiter.mode)
@@ -26,4 +26,4 @@ local function careful(lock)
   return said
 end
 
-return carefully(1, 1, {}, nil, careful)
+return carefully(1, careful)

@@ -1,7 +1,7 @@
 -- What every request shares; one EVALSHA runs a batch of requests of one kind. A script is made of this
--- file, the quick way of its kind (`<kind>_quick.lua`, if it has one), waiters.lua, rules.lua and `<kind>.lua`. The quick way
--- answers the usual case and comes first, because making the functions of the rest costs
--- more than a quick request does.
+-- file, the quick way of its kind (`<kind>_quick.lua`, if it has one), texts.lua, waiters.lua, rules.lua and
+-- `<kind>.lua`. The quick way answers the usual case. It comes before the others and uses none of their
+-- functions, because making those costs more than a quick request does, and calling them a third.
 --
 -- KEYS: the lock of each request. In a cluster, where every key must be declared, each is followed by
 -- the five beside it, whose names are made of its own all the same (see `beside`):
@@ -32,62 +32,35 @@ local DAY = 86400000     -- how long a last fence is remembered after its grant 
 local TWO_DAYS = '172800000'
 local FURTHER = 31       -- fences set aside with an exclusive grant (Fence::last_of_grant)
 
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local call, sub, find, match, format = redis.call, string.sub, string.find, string.match, string.format
+
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local NOW = format('%d', now)
 
 -- While the server may have forgotten who holds what: until when, as a text. Nobody is let in then.
 local recovering = nil
 
 if ARGV[1] ~= '' then
-  local record = redis.call('GET', string.sub(ARGV[1], 18)) or ''
-  local life, moment = string.match(record, '^v1 (%x+) (%d+) ')
-  if life ~= string.sub(ARGV[1], 1, 16) then return 'other life' end
+  local record = call('GET', sub(ARGV[1], 18)) or ''
+  local moment = match(record, '^ (%d+) ', 20)
+  if not moment or find(record, sub(ARGV[1], 1, 16), 4, true) ~= 4 then return 'other life' end
   if tonumber(moment) > now then recovering = moment end
-  if string.sub(ARGV[1], 17, 17) == 'r' then
+  if sub(ARGV[1], 17, 17) == 'r' then
     -- Record::is_of: this connection may have outlived a demotion and a promotion.
-    local shown = redis.call('INFO', 'replication')
-    local line = string.match(shown, 'master_replid:(%x+)')
-    local before = string.match(shown, 'master_replid2:(%x+)') or ''
-    if not string.find(record, ' ' .. line .. ' ', 1, true) and string.find(before, '[^0]') then
+    local shown = call('INFO', 'replication')
+    local line = match(shown, 'master_replid:(%x+)')
+    local before = match(shown, 'master_replid2:(%x+)') or ''
+    if not find(record, ' ' .. line .. ' ', 1, true) and find(before, '[^0]') then
       return 'other life'
     end
   end
 end
 
-local function digits(number)
-  return string.format('%d', number)
-end
+-- How far the batch is: the requests before `request` have their reply, and the ARGV of this one begin
+-- after `a`.
+local replies, request, a = {}, 1, 1
 
-local NOW = digits(now)
-
--- Milliseconds from now to `moment`, rounded up: a key never goes before the hold it stands for.
--- One more, because Redis counts from the whole millisecond in which the script began.
-local function px(moment)
-  return digits(math.ceil((moment - now) / 1000) + 1)
-end
-
--- One of the keys beside a lock.
-local function beside(lock, what)
-  return '~tenure:{' .. lock .. '}:' .. what
-end
-
--- Who asks.
-local function owner_of(a)
-  return string.sub(ARGV[a + 1], -32)
-end
-
--- Answers requests the quick way: `quick(lock, a)` says what to reply, or nil. Stops at the first that
--- needs more, and answers which that was: whoever comes later must not overtake it. `a` is where the
--- request's ARGV begin, less one.
-local function quickly(width, quick)
-  local replies, count = {}, (#ARGV - 1) / width
-  if recovering then return replies, 1 end
-  local stride = #KEYS / count
-  for request = 1, count do
-    local a = (request - 1) * width + 1
-    local fine, said = pcall(quick, KEYS[(request - 1) * stride + 1], a)
-    if not fine or not said then return replies, request end
-    replies[request] = ARGV[a + 1] .. ' ' .. NOW .. ' - ' .. said
-  end
-  return replies, nil
-end
+-- The quick way, if this kind has one: answers requests and goes on, until one is not usual. An error counts as
+-- that; whoever comes later must not overtake it. `stride` is how many KEYS a request has.
+local quickly, stride = nil, nil

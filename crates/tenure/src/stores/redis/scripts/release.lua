@@ -5,8 +5,8 @@
 -- says   released
 --        nothing | forgotten <until> | forced <at> <pid> <host> <who> <label> <reason>
 
-local function careful(lock, a)
-  local state, owner, fence = load_state(lock), owner_of(a), ARGV[a + 2]
+local function careful(lock)
+  local state, owner, fence = load_state(lock), asker(), ARGV[a + 2]
   local holder, index = holder_of(state, owner, fence)
   local said = 'released'
   if holder then
@@ -19,4 +19,4 @@ local function careful(lock, a)
   return said, state.more
 end
 
-return carefully(2, first, replies, quick, careful)
+return carefully(2, careful)

@@ -1,42 +1,28 @@
--- The usual release. KEYS, ARGV and what it says: see release.lua.
+-- The usual release: an exclusive hold of ours, and nobody waits (three commands), or first somebody who
+-- wants it exclusively (release_handover.lua). KEYS, ARGV and what it says: see release.lua.
 
--- Lets in the first waiter, if it wants the lock for itself and can be reached; false if it is not
--- as simple as that, and nothing has been done.
-local function hand_over(lock, owner)
-  local alive, waiters = beside(lock, 'alive'), beside(lock, 'waiters')
-  if (tonumber(redis.call('ZSCORE', alive, owner) or 0)) <= now then return false end
-  local waiter = read_waiter(redis.call('HGET', waiters, owner) or '')
-  if not waiter or waiter.mode ~= 'x' or not reachable(waiter.channel) then return false end
-  local lasts, fence = claim_window(waiter), beside(lock, 'fence')
-  local last = redis.call('GET', fence)
-  if lasts > DAY * 1000 or (tonumber(last or 0) or 0) >= now then return false end
-  local expiry = digits(now + lasts)
-  -- First what makes room: Redis lets a script that has begun to write go on without memory.
-  redis.call('ZREM', beside(lock, 'queue'), owner)
-  redis.call('ZREM', alive, owner)
-  redis.call('HDEL', waiters, owner)
-  redis.call('SET', fence, digits(now + FURTHER), 'PX', TWO_DAYS)
-  redis.call('SET', lock, 'v1 ' .. owner .. ' ' .. NOW .. ' ' .. NOW .. ' ' .. expiry .. ' '
-    .. waiter.ttl .. ' ' .. waiter.party, 'PX', px(now + lasts))
-  push(lock, waiter.channel, owner, NOW, expiry)
-  return true
-end
+stride = #KEYS * 2 / (#ARGV - 1)
 
--- An exclusive hold of ours, and nobody waits, or first somebody who wants it exclusively.
-local function quick(lock, a)
-  local value = redis.pcall('GET', lock)
-  local head = 'v1 ' .. owner_of(a) .. ' ' .. ARGV[a + 2] .. ' '
-  if type(value) ~= 'string' or string.sub(value, 1, #head) ~= head then return nil end
-  local expiry = string.match(value, '^%d+ (%d+) ', #head + 1)
-  if not expiry or tonumber(expiry) <= now then return nil end
-  local next_owner = redis.call('ZRANGE', beside(lock, 'queue'), 0, 0)[1]
-  if not next_owner then
-    redis.call('DEL', lock)
-  elseif not hand_over(lock, next_owner) then
-    return nil
+-- `hand_over(lock)`: whether it could be handed over quickly; if not, nothing has been done.
+local hand_over = nil
+
+quickly = function()
+  while ARGV[a + 1] do
+    local lock = KEYS[(request - 1) * stride + 1]
+    local value = redis.pcall('GET', lock)
+    local head = 'v1 ' .. sub(ARGV[a + 1], -32) .. ' ' .. ARGV[a + 2] .. ' '
+    if type(value) ~= 'string' or find(value, head, 1, true) ~= 1 then return end
+    local expiry = match(value, '^%d+ (%d+) ', #head + 1)
+    if not expiry or tonumber(expiry) <= now then return end
+    if call('EXISTS', '~tenure:{' .. lock .. '}:queue') == 0 then
+      call('DEL', lock)
+    elseif not hand_over or not hand_over(lock) then
+      return
+    end
+    replies[request] = ARGV[a + 1] .. ' ' .. NOW .. ' - released'
+    request, a = request + 1, a + 2
   end
-  return 'released'
 end
 
-local replies, first = quickly(2, quick)
-if not first then return replies end
+if not recovering then pcall(quickly) end
+if a == #ARGV then return replies end

@@ -25,7 +25,7 @@ local function was_succeeded(state, owner, mode, fence)
 end
 
 -- The higher fence wins: what is stored and cannot be held beside it gives way.
-local function reinstate(state, owner, mode, party, a)
+local function reinstate(state, owner, mode, party)
   local fence, ttl = tonumber(ARGV[a + 2]), ARGV[a + 3]
   if was_succeeded(state, owner, mode, fence) then return 'nothing' end
   state.last = math.max(last_fence(state), fence + FURTHER)
@@ -44,20 +44,26 @@ local function reinstate(state, owner, mode, party, a)
   return 'renewed ' .. digits(now + lasts)
 end
 
-local function careful(lock, a)
-  local state, owner, fence = load_state(lock), owner_of(a), ARGV[a + 2]
-  local mode, party = string.match(ARGV[a + 4], '^%d (%S+) (%d+ %S+ %S+ %S+)$')
+-- When a renewal makes it end that ended at `old` before.
+local function prolonged(old)
+  local moment = now + tonumber(ARGV[a + 3]) * 1000
+  return sub(ARGV[a + 4], 1, 1) == '1' and moment or math.max(old, moment)
+end
+
+local function careful(lock)
+  local state, owner, fence = load_state(lock), asker(), ARGV[a + 2]
+  local mode, party = match(ARGV[a + 4], '^%d (%S+) (%d+ %S+ %S+ %S+)$')
   local holder, said = holder_of(state, owner, fence), nil
   if holder then
-    holder.expiry = prolonged(holder.expiry, a)
+    holder.expiry = prolonged(holder.expiry)
     holder.ttl, holder.touched, state.changed = ARGV[a + 3], true, true
     -- A server that went back in time may have a reader as the writer that it was.
     if recovering and mode == 's' and holder.mode == 'x' then holder.mode = 's' end
     said = 'renewed ' .. digits(holder.expiry)
   else
     said = not_held(state, owner, fence)
-    if mode and string.sub(said, 1, 10) == 'forgotten ' then
-      said = reinstate(state, owner, mode, party, a)
+    if mode and sub(said, 1, 10) == 'forgotten ' then
+      said = reinstate(state, owner, mode, party)
     end
   end
   admit(state)
@@ -65,4 +71,4 @@ local function careful(lock, a)
   return said, state.more
 end
 
-return carefully(4, first, replies, quick, careful)
+return carefully(4, careful)

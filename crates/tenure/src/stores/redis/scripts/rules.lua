@@ -7,33 +7,33 @@ local SHOWN = 8          -- holders described to somebody who waits
 local HOUR = '3600000'   -- how long a forced release is remembered, ms
 
 local function kind_of(mode)
-  return string.match(mode, '^p%d+/(%d+)$') or 'lock'
+  return match(mode, '^p%d+/(%d+)$') or 'lock'
 end
 
 -- Mode::fits. Nothing fits beside a foreign holder.
 local function fits(state, mode)
   if state.foreign then return false end
   if mode == 'x' then return #state.holders == 0 end
-  local count, capacity = string.match(mode, '^p(%d+)/(%d+)$')
+  local count, capacity = match(mode, '^p(%d+)/(%d+)$')
   local taken = 0
   for _, holder in ipairs(state.holders) do
     if not count then
       if holder.mode ~= 's' then return false end
     else
-      taken = taken + tonumber(string.match(holder.mode, '^p(%d+)/') or capacity)
+      taken = taken + tonumber(match(holder.mode, '^p(%d+)/') or capacity)
     end
   end
   return not count or taken + tonumber(count) <= tonumber(capacity)
 end
 
 local function is_mode(mode)
-  return mode == 's' or mode == 'x' or string.find(mode, '^p%d+/%d+$')
+  return mode == 's' or mode == 'x' or find(mode, '^p%d+/%d+$')
 end
 
 local function unpack_holder(owner, mode, text)
   if #owner ~= 32 or not is_mode(mode) then return nil end
   local fence, since, expiry, ttl, party =
-    string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+)$')
+    match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+)$')
   if not fence then return nil end
   return {
     owner = owner, mode = mode, fence = tonumber(fence), since = since,
@@ -48,7 +48,7 @@ end
 
 local function found_foreign(state, what)
   state.stored = 'foreign'
-  local rest = redis.call('PTTL', state.lock)
+  local rest = call('PTTL', state.lock)
   state.foreign = {what = what, expiry = rest >= 0 and now + rest * 1000 or nil}
 end
 
@@ -62,7 +62,7 @@ local function keep(state, owner, holder)
 end
 
 local function load_string(state, value)
-  local owner, text = string.match(value, '^v1 (%x+) (.*)$')
+  local owner, text = match(value, '^v1 (%x+) (.*)$')
   local holder = owner and unpack_holder(owner, 'x', text)
   if not holder then return found_foreign(state, 'string') end
   state.stored = 'string'
@@ -70,10 +70,10 @@ local function load_string(state, value)
 end
 
 local function load_hash(state)
-  local all = redis.call('HGETALL', state.lock)
+  local all = call('HGETALL', state.lock)
   state.stored = 'hash'
   for index = 1, #all, 2 do
-    local mode, text = string.match(all[index + 1], '^(%S+) (.*)$')
+    local mode, text = match(all[index + 1], '^(%S+) (.*)$')
     if all[index] ~= 'tenure' then
       local holder = mode and unpack_holder(all[index], mode, text)
       if not holder then
@@ -89,9 +89,9 @@ end
 
 -- Forgets the places of these owners.
 local function forget(state, owners)
-  local gone = redis.call('ZREM', state.queue, unpack(owners))
-  redis.call('ZREM', state.alive, unpack(owners))
-  redis.call('HDEL', state.waiters, unpack(owners))
+  local gone = call('ZREM', state.queue, unpack(owners))
+  call('ZREM', state.alive, unpack(owners))
+  call('HDEL', state.waiters, unpack(owners))
   state.waiting = state.waiting - gone
   return gone > 0
 end
@@ -108,17 +108,17 @@ local function load_state(lock, looking)
   if type(value) == 'string' then
     load_string(state, value)
   elseif value then
-    if not string.find(value.err, 'WRONGTYPE', 1, true) then error(value.err, 0) end
+    if not find(value.err, 'WRONGTYPE', 1, true) then error(value.err, 0) end
     local marker = redis.pcall('HGET', state.lock, 'tenure')
-    if type(marker) == 'string' and string.sub(marker, 1, 3) == 'v1 ' then
+    if type(marker) == 'string' and sub(marker, 1, 3) == 'v1 ' then
       load_hash(state)
     else
-      found_foreign(state, redis.call('TYPE', state.lock).ok)
+      found_foreign(state, call('TYPE', state.lock).ok)
     end
   end
-  state.waiting = redis.call('ZCARD', state.queue)
+  state.waiting = call('ZCARD', state.queue)
   if state.waiting > 0 and not looking then
-    local silent = redis.call('ZRANGEBYSCORE', state.alive, '-inf', NOW, 'LIMIT', 0, PURGED)
+    local silent = call('ZRANGEBYSCORE', state.alive, '-inf', NOW, 'LIMIT', 0, PURGED)
     if #silent > 0 then forget(state, silent) end
     if #silent == PURGED then state.more = '-inf' end
   end
@@ -126,7 +126,7 @@ local function load_state(lock, looking)
 end
 
 local function waiter_of(state, owner)
-  local text = redis.call('HGET', state.waiters, owner)
+  local text = call('HGET', state.waiters, owner)
   return text and read_waiter(text)
 end
 
@@ -134,7 +134,7 @@ end
 local function kind_in_force(state)
   local first = state.holders[1]
   if not first and state.waiting > 0 then
-    first = waiter_of(state, redis.call('ZRANGE', state.queue, 0, 0)[1] or '')
+    first = waiter_of(state, call('ZRANGE', state.queue, 0, 0)[1] or '')
   end
   return first and kind_of(first.mode)
 end
@@ -160,7 +160,7 @@ end
 
 local function last_fence(state)
   if not state.last then
-    state.last = tonumber(redis.call('GET', state.fence) or 0) or 0
+    state.last = tonumber(call('GET', state.fence) or 0) or 0
     for _, holder in ipairs(state.holders) do state.last = math.max(state.last, last_of(holder)) end
   end
   return state.last
@@ -204,7 +204,7 @@ local function admit(state, asking, cursor)
     -- Nothing fits beside these, so there is no need to look.
     if state.foreign or (state.holders[1] and state.holders[1].mode == 'x') then return true end
     local found =
-      redis.call('ZRANGEBYSCORE', state.queue, after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      call('ZRANGEBYSCORE', state.queue, after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     local owner, ticket = found[1], found[2]
     if not owner then return false end
     if examined == EXAMINED then
@@ -236,11 +236,11 @@ local function save_hash(state)
   if rewrite then
     local kind = kind_of(state.holders[1].mode)
     fields = {'tenure', kind == 'lock' and 'v1 lock' or 'v1 semaphore ' .. kind}
-    if state.stored ~= 'nothing' then redis.call('DEL', state.lock) end
+    if state.stored ~= 'nothing' then call('DEL', state.lock) end
   elseif #state.dropped > 0 then
     for first = 1, #state.dropped, 1000 do
       local last = math.min(first + 999, #state.dropped)
-      redis.call('HDEL', state.lock, unpack(state.dropped, first, last))
+      call('HDEL', state.lock, unpack(state.dropped, first, last))
     end
   end
   for _, holder in ipairs(state.holders) do
@@ -250,9 +250,9 @@ local function save_hash(state)
     end
   end
   for first = 1, #fields, 1000 do
-    redis.call('HSET', state.lock, unpack(fields, first, math.min(first + 999, #fields)))
+    call('HSET', state.lock, unpack(fields, first, math.min(first + 999, #fields)))
   end
-  redis.call('PEXPIRE', state.lock, px(latest))
+  call('PEXPIRE', state.lock, px(latest))
 end
 
 -- Writes back what has changed, then tells those who were let in. The fence goes first: if Redis
@@ -262,16 +262,16 @@ local function save(state)
   if state.granted then
     local ahead = math.max(state.granted, state.last - now)
     local remembered = digits(DAY + math.ceil(ahead / 1000))
-    redis.call('SET', state.fence, digits(state.last), 'PX', remembered)
+    call('SET', state.fence, digits(state.last), 'PX', remembered)
   end
   local first = state.holders[1]
   if not first then
     if state.stored ~= 'nothing' and state.stored ~= 'foreign' then
-      redis.call('DEL', state.lock)
+      call('DEL', state.lock)
     end
   elseif first.mode == 'x' then
     local value = 'v1 ' .. first.owner .. ' ' .. pack_holder(first)
-    redis.call('SET', state.lock, value, 'PX', px(first.expiry))
+    call('SET', state.lock, value, 'PX', px(first.expiry))
   else
     save_hash(state)
   end
@@ -317,27 +317,24 @@ end
 
 -- release.rs, not_held
 local function not_held(state, owner, fence)
-  local text, head = redis.call('GET', state.forced), owner .. ' ' .. fence .. ' '
-  if text and string.sub(text, 1, #head) == head then
-    return 'forced ' .. string.sub(text, #head + 1)
+  local text, head = call('GET', state.forced), owner .. ' ' .. fence .. ' '
+  if text and sub(text, 1, #head) == head then
+    return 'forced ' .. sub(text, #head + 1)
   end
   return recovering and 'forgotten ' .. recovering or 'nothing'
 end
 
--- Runs the batch from `first` on, after `replies` to the requests before it. `quick(lock, a)` answers
--- the usual case or nil; `careful(lock, a)` answers every case, and where to go on.
-local function carefully(width, first, replies, quick, careful)
-  local count = (#ARGV - 1) / width
-  local stride = #KEYS / count
-  for request = first, count do
-    local lock, a = KEYS[(request - 1) * stride + 1], (request - 1) * width + 1
-    local fine, said, more = true, nil, nil
-    if quick and not recovering then fine, said = pcall(quick, lock, a) end
-    if fine and not said then fine, said, more = pcall(careful, lock, a) end
+-- Runs the rest of the batch, `width` ARGV per request: `careful(lock)` answers every case, and where to go on.
+local function carefully(width, careful)
+  stride = #KEYS * width / (#ARGV - 1)
+  while ARGV[a + 1] do
+    local fine, said, more = pcall(careful, KEYS[(request - 1) * stride + 1])
     if not fine then
       said, more = 'error ' .. (type(said) == 'table' and said.err or tostring(said)), nil
     end
     replies[request] = ARGV[a + 1] .. ' ' .. NOW .. ' ' .. (more or '-') .. ' ' .. said
+    request, a = request + 1, a + width
+    if quickly and not recovering then pcall(quickly) end
   end
   return replies
 end

@@ -10,10 +10,10 @@
 --        conflict lock | conflict <capacity>
 --        nothing | forgotten <until> | forced <at> <pid> <host> <who> <label> <reason>
 
-local function careful(lock, a)
-  local state, owner, limit = load_state(lock), owner_of(a), ARGV[a + 4]
-  local ttl, party = string.match(ARGV[a + 2], '^(%d+) (.+)$')
-  local mode, ballot, fence = string.match(ARGV[a + 5], '^(%S+) (%S+) (%d+)$')
+local function careful(lock)
+  local state, owner, limit = load_state(lock), asker(), ARGV[a + 4]
+  local ttl, party = match(ARGV[a + 2], '^(%d+) (.+)$')
+  local mode, ballot, fence = match(ARGV[a + 5], '^(%S+) (%S+) (%d+)$')
   local wanted = tonumber(fence)
   local function done(said)
     save(state)
@@ -42,7 +42,7 @@ local function careful(lock, a)
     for _, holder in ipairs(state.holders) do
       if holder.owner ~= owner and holder.fence == wanted then return false end
     end
-    return string.sub(not_held(state, owner, fence), 1, 7) ~= 'forced '
+    return sub(not_held(state, owner, fence), 1, 7) ~= 'forced '
   end
 
   local awaited = admit(state)
@@ -78,4 +78,4 @@ local function careful(lock, a)
   return done('busy ' .. contention(state))
 end
 
-return carefully(5, first, replies, quick, careful)
+return carefully(5, careful)

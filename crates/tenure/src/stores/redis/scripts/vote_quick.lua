@@ -1,29 +1,32 @@
--- The usual vote. KEYS, ARGV and what it says: see vote.lua.
+-- The usual vote: a new one where it is free, exclusive, for less than a day, and nobody waits. Three commands.
+-- KEYS, ARGV and what it says: see vote.lua.
 
--- Gives the proposal as the next fence, and sets those aside that go with it, in one command. False if one as high was given before, or if it
--- is far ahead of this clock: then the careful way must vote, which also sets how long it is remembered.
-local function next_fence(lock, proposal)
-  if tonumber(proposal) >= now + DAY * 1000 then return false end
-  local key = beside(lock, 'fence')
-  local last = redis.call('SET', key, digits(tonumber(proposal) + FURTHER), 'PX', TWO_DAYS, 'GET')
-  if not last or (tonumber(last) or 0) < tonumber(proposal) then return true end
-  redis.call('SET', key, last, 'PX', TWO_DAYS)
-  return false
+stride = #KEYS * 5 / (#ARGV - 1)
+
+quickly = function()
+  while ARGV[a + 1] do
+    local lock, ttl, limit = KEYS[(request - 1) * stride + 1], ARGV[a + 3], ARGV[a + 4]
+    local proposal = match(ARGV[a + 5], '^x new (%d+)$')
+    if not proposal or proposal == '0' or ttl - 1 > DAY then return end
+    if limit ~= '' and tonumber(limit) < now then return end
+    -- Far ahead of this clock: the careful way sets how long it is remembered.
+    if tonumber(proposal) >= now + DAY * 1000 then return end
+    local beside = '~tenure:{' .. lock .. '}:'
+    if call('EXISTS', lock, beside .. 'queue') > 0 then return end
+    -- The proposal is the next fence, and those set aside go with it. Unless one as high was given before.
+    local fence = beside .. 'fence'
+    local last = call('SET', fence, format('%d', proposal + FURTHER), 'PX', TWO_DAYS, 'GET')
+    if last and (tonumber(last) or 0) >= tonumber(proposal) then
+      call('SET', fence, last, 'PX', TWO_DAYS)
+      return
+    end
+    local expiry = format('%d', now + (ttl - 1) * 1000)
+    call('SET', lock, 'v1 ' .. sub(ARGV[a + 1], -32) .. ' ' .. proposal .. ' ' .. NOW .. ' ' .. expiry .. ' '
+      .. ARGV[a + 2], 'PX', ttl)
+    replies[request] = ARGV[a + 1] .. ' ' .. NOW .. ' - granted ' .. proposal .. ' ' .. expiry
+    request, a = request + 1, a + 5
+  end
 end
 
--- A new vote where it is free, exclusive, for less than a day, and nobody waits: three commands.
-local function quick(lock, a)
-  local proposal = string.match(ARGV[a + 5], '^x new (%d+)$')
-  local limit, millis = ARGV[a + 4], tonumber(ARGV[a + 3]) - 1
-  if not proposal or proposal == '0' or millis > DAY then return nil end
-  if limit ~= '' and tonumber(limit) < now then return nil end
-  if redis.call('EXISTS', lock, beside(lock, 'queue')) > 0 then return nil end
-  if not next_fence(lock, proposal) then return nil end
-  local expiry = digits(now + millis * 1000)
-  redis.call('SET', lock, 'v1 ' .. owner_of(a) .. ' ' .. proposal .. ' ' .. NOW .. ' ' .. expiry .. ' '
-    .. ARGV[a + 2], 'PX', ARGV[a + 3])
-  return 'granted ' .. proposal .. ' ' .. expiry
-end
-
-local replies, first = quickly(5, quick)
-if not first then return replies end
+if not recovering then pcall(quickly) end
+if a == #ARGV then return replies end

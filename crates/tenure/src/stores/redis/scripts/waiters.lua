@@ -3,7 +3,7 @@
 -- Reads an entry of the hash of waiters; nil if it is not ours.
 local function read_waiter(text)
   local mode, ttl, since, alive_for, channel, party =
-    string.match(text, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+ %S+ %S+ %S+)$')
+    match(text, '^(%S+) (%d+) (%d+) (%d+) (%S+) (%d+ %S+ %S+ %S+)$')
   if not mode then return nil end
   return {mode = mode, ttl = ttl, since = since, alive_for = tonumber(alive_for),
     channel = channel, party = party}
@@ -23,7 +23,7 @@ end
 
 -- Tells a waiter that it was let in, and in which life ("-" = not known). All texts.
 local function push(lock, channel, owner, fence, expiry)
-  local life = ARGV[1] == '' and '-' or string.sub(ARGV[1], 1, 16)
+  local life = ARGV[1] == '' and '-' or sub(ARGV[1], 1, 16)
   redis.pcall('PUBLISH', channel,
     'v2 ' .. owner .. ' ' .. fence .. ' ' .. NOW .. ' ' .. expiry .. ' ' .. life .. ' ' .. lock)
 end
