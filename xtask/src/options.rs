@@ -83,7 +83,7 @@ The last line counts the tests. Ignored tests and failed steps count as failed.
 compare
 Measures tenure side by side with other lock libraries on a Redis server of its own. Builds what it
 can, says what it skipped and why, writes bench/results. Wants a quiet machine.
-  --quick            fewer peers, shorter rounds, no growth: 10 minutes
+  --quick            fewer peers, shorter rounds, no growth: 7 minutes, and half of that again to build once
   --scenarios growth how tenure's cost grows with names, waiters, processes and leases
 
 bench

@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -73,15 +74,18 @@ class Programs:
         self.skipped = {}  # toolchain → why
 
     def build(self, peers, say):
-        """Builds what these peers need; what cannot be built is skipped with a word."""
-        for name in sorted({PEERS[peer].toolchain for peer in peers}):
-            why = self.reason_to_skip(name)
-            if why is None and name in TOOLCHAINS:
-                say(f"building the {name} peers")
-                why = build(TOOLCHAINS[name])
-            if why is not None:
-                self.skipped[name] = why
-                say(f"skipped, all {name} peers: {why}")
+        """Builds what these peers need, all at once because much of it is downloads; what cannot be built is
+        skipped with a word."""
+        names = sorted({PEERS[peer].toolchain for peer in peers})
+        self.skipped = {name: why for name in names if (why := self.reason_to_skip(name)) is not None}
+        building = [name for name in names if name in TOOLCHAINS and name not in self.skipped]
+        if building:
+            say(f"building the peers in {', '.join(building)}")
+        with ThreadPoolExecutor() as pool:
+            ended = pool.map(build, [TOOLCHAINS[name] for name in building])
+            self.skipped |= {name: why for name, why in zip(building, ended) if why is not None}
+        for name, why in self.skipped.items():
+            say(f"skipped, all {name} peers: {why}")
 
     def reason_to_skip(self, name):
         if name == "tenure":

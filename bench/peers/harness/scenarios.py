@@ -15,7 +15,7 @@ class Size:
 
 
 FULL = Size(pairs=8000, seconds=6, hold_seconds=18, quorum_pairs=1000, runs=300)
-QUICK = Size(pairs=3000, seconds=2, hold_seconds=9, quorum_pairs=300, runs=100)
+QUICK = Size(pairs=3000, seconds=1, hold_seconds=9, quorum_pairs=300, runs=100)
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,13 @@ class Scenario:
     lower_is_better: bool = True
     rounds: int = 0  # 0: as asked for
     quick: bool = True  # part of --quick
+    not_quick: tuple = ()  # peers that --quick leaves out here, beside NOT_QUICK
     axis: str = "peer"  # what its rows are
 
     def rows(self, options):
         if options.peers:
             return [peer for peer in self.peers if peer in options.peers]
-        return [peer for peer in self.peers if not (options.quick and peer in NOT_QUICK)]
+        return [peer for peer in self.peers if not (options.quick and peer in (*NOT_QUICK, *self.not_quick))]
 
     def peer(self, row):
         return row
@@ -68,12 +69,14 @@ SCENARIOS = {scenario.name: scenario for scenario in [
              ("tenure", "tenure-sqlite", "tenure-memory", "rueidislock", "rslock", "redisson", "python-redis-lock"),
              lower_is_better=False),
     Scenario("wait", "200 workers of one process wait for a lock that another holds: what the server is asked meanwhile.",
-             lambda m, peer: m.wait(peer), WAITING, ("tenure", "tenure-sqlite", *OTHERS), rounds=1),
+             lambda m, peer: m.wait(peer), WAITING, ("tenure", "tenure-sqlite", *OTHERS), rounds=1,
+             not_quick=("redis-py", "node-redlock")),
     Scenario("wait-1000", "The same with 1,000 workers.", lambda m, peer: m.wait(peer, waiters=1000), WAITING,
              ("tenure", "rueidislock", "redisson", "python-redis-lock"), rounds=1, quick=False),
     Scenario("hold", "1,000 leases of 9 s, renewed by the library: what that costs, and whether all are kept.",
              lambda m, peer: m.hold(peer), HOLDING,
-             ("tenure", "tenure-sqlite", "rslock", "rueidislock", "redisson", "python-redis-lock", "node-redlock"), rounds=1),
+             ("tenure", "tenure-sqlite", "rslock", "rueidislock", "redisson", "python-redis-lock", "node-redlock"), rounds=1,
+             not_quick=("tenure-sqlite", "python-redis-lock", "node-redlock")),
     *(Scenario(f"hold-{leases}", f"The same with {leases:,} leases.", lambda m, peer, leases=leases: m.hold(peer, leases),
                HOLDING, ("tenure", "rslock", "rueidislock", "redisson"), rounds=1, quick=False)
       for leases in (10_000, 100_000)),
@@ -89,4 +92,4 @@ SCENARIOS = {scenario.name: scenario for scenario in [
 GROUPS = {"growth": tuple(GROWTH)}
 
 # What `--quick` leaves out: variations of peers that stay.
-NOT_QUICK = ("raw-plain", "tenure-rw", "tenure-sem", "redsync", "redisson-rw", "redisson-fair")
+NOT_QUICK = ("raw-plain", "tenure-rw", "tenure-sem", "redsync", "redislock", "redisson-rw", "redisson-fair")
