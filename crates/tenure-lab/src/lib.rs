@@ -11,6 +11,8 @@
 
 pub mod anomalies;
 pub mod args;
+pub mod checker;
+pub mod history;
 pub mod program;
 pub mod servers;
 
@@ -24,6 +26,7 @@ use args::LabCommand;
 pub fn execute(args: LabArgs, _program: &Program) -> u8 {
     match args.command {
         LabCommand::List => anomalies::list(),
+        LabCommand::Check(args) => checker::command(&args),
         LabCommand::Launch { parent, command } => program::launch(parent, &command),
     }
 }

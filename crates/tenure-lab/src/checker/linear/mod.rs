@@ -1,0 +1,166 @@
+//! C4: the store's answers are those of `decide`, in some order that fits in time.
+//!
+//! A step that was asked and answered took effect at one moment in between; one that was not answered
+//! took effect at any later moment, or never. Per name, `search.rs` looks for an order in which
+//! [`decide_in`](tenure::core::decide_in) gives every answer that was given (Wing and Gong, with a
+//! memory of what was tried, after Lowe). `model.rs` carries out one step, for all that is not known
+//! of it: whether waiters could be reached, and whether a process had died.
+//!
+//! Judged as far as it is known what the store remembers: up to the first fault after which it may
+//! have forgotten something.
+
+mod model;
+mod search;
+
+use std::collections::{BTreeMap, HashMap};
+
+use tenure::core::{Action, Inbox};
+use tenure::{Fence, OwnerId};
+
+use super::{Case, Check, Verdict};
+use crate::history::{Asked, Memory, Said, What};
+use model::Model;
+use search::{Outcome, search};
+
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
+    let one_machine = case.history.terms().is_some_and(|terms| terms.one_machine);
+    if !one_machine {
+        let mut asked = case.history.events.iter();
+        if asked.any(|event| matches!(event.what, What::Asked { .. })) {
+            let why = "C4: this store is not one state machine per lock".to_owned();
+            verdict.unjudged.push(why);
+        }
+        return;
+    }
+    let forgets = case
+        .faults()
+        .find(|(_, fault)| fault.memory == Memory::Unsure);
+    let until = forgets.map_or(u64::MAX, |(event, _)| event.at);
+    if let Some((_, fault)) = forgets {
+        let why = format!(
+            "C4 after {:?}: what the store remembers is not known",
+            fault.kind
+        );
+        verdict.unjudged.push(why);
+    }
+    for (name, course) in courses(case, until) {
+        match search(&course) {
+            Outcome::Explained => {}
+            Outcome::TooMuch => verdict.unjudged.push(format!(
+                "C4 of {name:?}: too many orders of {} steps",
+                course.steps.len()
+            )),
+            Outcome::Impossible(stuck) => {
+                let indices = stuck.evidence.into_iter();
+                let evidence = indices.map(|index| case.event(index)).collect();
+                let sentence = format!("of {name:?}, {}", stuck.sentence);
+                verdict.add(Check::C4, sentence, evidence);
+            }
+        }
+    }
+}
+
+/// All that was asked about one name.
+pub(super) struct Course {
+    /// In the order in which they were asked.
+    steps: Vec<Asking>,
+    model: Model,
+    /// Who was seen with which fence, by whatever answer or push.
+    grants: Vec<(OwnerId, Fence)>,
+}
+
+/// One step: asked, and answered or not.
+pub(super) struct Asking {
+    asked: u64,
+    /// When it had been answered; `u64::MAX` if it was not.
+    answered: u64,
+    action: Action,
+    /// The answer and the store's time, if there was one.
+    said: Option<(u64, Said)>,
+    /// The events that tell.
+    evidence: Vec<usize>,
+}
+
+fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
+    let mut steps: Vec<(&str, Asking)> = Vec::new();
+    let mut open: HashMap<(u32, u64), usize> = HashMap::new();
+    let mut grants: HashMap<&str, Vec<(OwnerId, Fence)>> = HashMap::new();
+    let mut inboxes: HashMap<u32, Inbox> = HashMap::new();
+    let mut kills: Vec<(u64, u32)> = Vec::new();
+    let mut recovering: Vec<u64> = Vec::new();
+    let events = case.history.events.iter().enumerate();
+    for (index, event) in events.take_while(|(_, event)| event.at < until) {
+        match &event.what {
+            What::Asked { call, name, step } => {
+                let Some(action) = step.action() else {
+                    continue;
+                };
+                if let Asked::Acquire {
+                    inbox: Some(it), ..
+                } = &step.ask
+                {
+                    let inbox = Inbox::parse(it);
+                    inboxes.extend(inbox.map(|inbox| (event.process, inbox)));
+                }
+                open.insert((event.process, *call), steps.len());
+                let asking = Asking {
+                    asked: event.at,
+                    answered: u64::MAX,
+                    action,
+                    said: None,
+                    evidence: vec![index],
+                };
+                steps.push((name, asking));
+            }
+            What::Answered { call, now, said } => {
+                let Some(step) = open.remove(&(event.process, *call)) else {
+                    continue;
+                };
+                let (name, asking) = &mut steps[step];
+                asking.answered = event.at;
+                asking.evidence.push(index);
+                asking.said = Some((*now, said.clone()));
+                match (said, &asking.action) {
+                    (Said::Granted { fence, .. }, Action::Acquire(it)) => {
+                        grants.entry(name).or_default().push((it.owner, *fence));
+                    }
+                    (Said::Queued { recovering: it } | Said::Busy { recovering: it }, _) => {
+                        recovering.extend(it);
+                    }
+                    _ => {}
+                }
+            }
+            What::Pushed {
+                name, owner, fence, ..
+            } => grants.entry(name).or_default().push((*owner, *fence)),
+            What::Fault(fault) => kills.extend(fault.kills.map(|process| (event.at, process))),
+            _ => {}
+        }
+    }
+    let terms = case.history.terms();
+    let kills: Vec<(u64, Inbox)> = kills
+        .into_iter()
+        .filter_map(|(at, process)| Some((at, inboxes.get(&process)?.clone())))
+        .collect();
+    let model = Model {
+        shortens: terms.is_some_and(|terms| terms.shortens),
+        deaths: match terms.is_some_and(|terms| terms.sees_death) {
+            true => kills,
+            false => Vec::new(),
+        },
+        recovering_until: recovering.into_iter().max().unwrap_or(0),
+    };
+    let mut courses: BTreeMap<&str, Course> = BTreeMap::new();
+    for (name, asking) in steps {
+        let course = courses.entry(name).or_insert_with(|| Course {
+            steps: Vec::new(),
+            model: model.clone(),
+            grants: grants.remove(name).unwrap_or_default(),
+        });
+        course.steps.push(asking);
+    }
+    courses
+}
+
+#[cfg(test)]
+mod tests;

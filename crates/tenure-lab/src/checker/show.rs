@@ -1,0 +1,108 @@
+//! A [`Verdict`] for people and for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{Finding, Verdict};
+use crate::history::Event;
+
+impl Verdict {
+    /// For people: what was found, each with the smallest piece of history that shows it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for finding in self.violations() {
+            let _ = writeln!(text, "{}", said(finding));
+        }
+        for finding in self.excused().take(3) {
+            let excuse = finding.excuse.as_ref().map_or_else(String::new, line);
+            let _ = writeln!(text, "not promised: {}\n  since {excuse}", finding.sentence);
+        }
+        for unjudged in &self.unjudged {
+            let _ = writeln!(text, "not judged: {unjudged}");
+        }
+        let _ = write!(text, "{}", self.summary());
+        text
+    }
+
+    /// One paragraph: how much happened and what was found.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let counts = &self.counts;
+        let faults = counts.faults.iter();
+        let faults: Vec<_> = faults
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        let faults = if faults.is_empty() {
+            "none".to_owned()
+        } else {
+            faults.join(", ")
+        };
+        format!(
+            "grants {} · hand-overs {} · lost {} · writes {} · refused writes {}\n\
+             faults: {faults}\n\
+             violations {} · not promised {} · events {}\n",
+            counts.grants,
+            counts.handovers,
+            counts.losses,
+            counts.writes_accepted,
+            counts.writes_refused,
+            self.violations().count(),
+            self.excused().count(),
+            counts.events,
+        )
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let finding = |finding: &Finding| {
+            json!({
+                "check": finding.check.to_string(),
+                "about": finding.check.about(),
+                "sentence": finding.sentence,
+                "evidence": finding.evidence,
+                "excuse": finding.excuse,
+            })
+        };
+        json!({
+            "counts": self.counts,
+            "violations": self.violations().map(finding).collect::<Vec<_>>(),
+            "not_promised": self.excused().map(finding).collect::<Vec<_>>(),
+            "not_judged": self.unjudged,
+        })
+    }
+}
+
+fn said(finding: &Finding) -> String {
+    let check = finding.check;
+    let mut text = format!("{check} ({}): {}\n", check.about(), finding.sentence);
+    for event in &finding.evidence {
+        let _ = writeln!(text, "  {}", line(event));
+    }
+    text
+}
+
+/// An event as it is in the file, with its time in front.
+fn line(event: &Event) -> String {
+    let json = serde_json::to_string(event).unwrap_or_default();
+    format!("{:>12}  {json}", moment(event.at))
+}
+
+/// A time since the machine was started.
+pub(super) fn moment(nanos: u64) -> String {
+    format!(
+        "{}.{:06} s",
+        nanos / 1_000_000_000,
+        nanos / 1_000 % 1_000_000
+    )
+}
+
+/// A length of time.
+pub(super) fn millis(nanos: u64) -> String {
+    match nanos / 1_000_000 {
+        0 => format!("{} µs", nanos / 1_000),
+        millis => format!("{millis} ms"),
+    }
+}
