@@ -41,6 +41,8 @@ mod conformance;
 mod edge_cases;
 #[cfg(feature = "test-util")]
 mod quorum;
+#[cfg(all(feature = "test-util", feature = "redis"))]
+mod redis_clock;
 #[cfg(feature = "redis")]
 mod redis_cluster;
 #[cfg(feature = "redis")]

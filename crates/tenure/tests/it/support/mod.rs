@@ -1,6 +1,8 @@
 //! What tests need beside the library: real servers, and waiting for a condition with a bound.
 
 #[cfg(feature = "redis")]
+pub(crate) mod clock;
+#[cfg(feature = "redis")]
 pub(crate) mod cluster;
 pub(crate) mod peer;
 #[cfg(feature = "redis")]

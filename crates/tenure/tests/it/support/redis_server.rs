@@ -19,6 +19,7 @@ pub(crate) struct RedisServer {
     port: u16,
     tls_port: Option<u16>,
     arguments: Vec<String>,
+    environment: Vec<(&'static str, PathBuf)>,
     process: Option<Child>,
 }
 
@@ -31,15 +32,24 @@ impl RedisServer {
     /// A server with further arguments, for example `["--maxmemory", "2mb"]`. Without any there is
     /// no persistence.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        Self::launched(arguments, None)
+        Self::launched(arguments, None, Vec::new())
+    }
+
+    /// A server with environment variables, such as `LD_PRELOAD`.
+    pub(crate) fn start_in(environment: Vec<(&'static str, PathBuf)>) -> Self {
+        Self::launched(&[], None, environment)
     }
 
     /// A server that also speaks TLS, on [a port of its own](Self::tls_url).
     pub(crate) fn start_encrypted(arguments: &[&str]) -> Self {
-        Self::launched(arguments, Some(free_port()))
+        Self::launched(arguments, Some(free_port()), Vec::new())
     }
 
-    fn launched(arguments: &[&str], tls_port: Option<u16>) -> Self {
+    fn launched(
+        arguments: &[&str],
+        tls_port: Option<u16>,
+        environment: Vec<(&'static str, PathBuf)>,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let arguments = arguments.iter().map(ToString::to_string).collect();
         let mut server = Self {
@@ -47,6 +57,7 @@ impl RedisServer {
             port: free_port(),
             tls_port,
             arguments,
+            environment,
             process: None,
         };
         // Somebody else may take the port between our look and the server's start.
@@ -162,6 +173,7 @@ impl RedisServer {
             command.args(["--tls-port", &port.to_string()]);
         }
         command.args(&self.arguments);
+        command.envs(self.environment.clone());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let process = command
             .stderr(Stdio::null())
