@@ -14,7 +14,7 @@ use crate::output::codes::Code;
 use crate::output::events::Events;
 use crate::output::failure::{Failure, Result};
 use crate::output::view::{Holder, who};
-use crate::output::waiting::{WaitLine, WaitView};
+use crate::output::waiting::{Recovering, WaitLine, WaitView};
 use crate::output::{Output, complaints};
 use crate::session::{Session, Tie};
 use crate::settings::lock::LockSettings;
@@ -217,7 +217,11 @@ fn view(report: &WaitReport, answered: Moment) -> WaitView {
         view.recovering = blocked
             .recovering()
             .map(|left| left.saturating_sub(age))
-            .filter(|left| !left.is_zero());
+            .filter(|left| !left.is_zero())
+            .map(|left| Recovering {
+                left,
+                restless: contention.restless,
+            });
         view.place = blocked.ahead.map(|ahead| {
             let place = ahead as usize + 1;
             (place, place.max(contention.waiter_count as usize))

@@ -16,10 +16,11 @@
 //! | who may hold together with whom | `mode.rs` |
 //! | what is remembered, asked, answered | `state.rs`, `request.rs`, `outcome.rs` |
 //! | each decision | `decide/`, one file per request |
-//! | a server that forgot | `life.rs` |
+//! | a server that forgot | `life.rs`, `cause.rs` |
 //! | how long a holder may believe | `validity.rs` |
 //! | the contract of a store, and its promises | `store.rs`, `guarantees.rs` |
 
+mod cause;
 mod decide;
 mod error;
 mod fence;
@@ -36,11 +37,12 @@ mod store;
 mod time;
 mod validity;
 
+pub use cause::Cause;
 pub use decide::{Decision, Everyone, Handover, Liveness, decide, decide_in};
 pub use error::{Error, ErrorKind, Retry};
 pub use fence::Fence;
 pub use guarantees::{Guarantees, Holds, Order, Promise, PromiseId};
-pub use life::{Greeting, Hello, Life, Phase, Record, Recovery, Seen, hello};
+pub use life::{Greeting, Hello, LIVES_KEPT, Life, Phase, Record, Recovery, Seen, hello};
 pub use mode::{Kind, Mode, Permits};
 pub use name::LockName;
 pub use outcome::{

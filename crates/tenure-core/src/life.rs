@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Timestamp;
+use crate::{Cause, Timestamp};
 
 /// Whether a store lets anybody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,14 @@ pub struct Record {
     pub max_ttl: Duration,
     /// Whether that server kept everything that it acknowledged.
     pub durable: bool,
+    /// Why it began.
+    pub cause: Cause,
+    /// When it began, and the lives before it as far as that is known: the newest first.
+    pub began: Vec<Timestamp>,
 }
+
+/// How many lives a record tells of: enough to see that there are too many.
+pub const LIVES_KEPT: usize = 3;
 
 impl Record {
     /// The phase at `now`.
@@ -109,6 +116,17 @@ impl Record {
     pub fn phase_for(record: Option<&Self>, life: Life, now: Timestamp) -> Option<Phase> {
         let record = record.filter(|record| record.life == life)?;
         Some(record.phase(now))
+    }
+
+    /// Whether lives follow so fast on each other that the store may never open: the third began
+    /// within three times the longest protected lease, and not long ago.
+    ///
+    /// A server that restarts again and again does that, one whose place others take again and again,
+    /// and several servers behind one address.
+    #[must_use]
+    pub fn is_restless(&self, now: Timestamp) -> bool {
+        let oldest = self.began.get(LIVES_KEPT - 1);
+        oldest.is_some_and(|oldest| now.since(*oldest) <= self.max_ttl * 3)
     }
 
     /// Whether a server that shows itself as `seen` is the one that wrote this, and has kept its
@@ -176,6 +194,8 @@ pub enum Hello {
     Begin {
         /// Zero if nothing can have been forgotten.
         wait: Duration,
+        /// What speaks for something having been there.
+        cause: Cause,
     },
     /// Others protect leases of another length here, and waiting for ours would not protect theirs.
     Disagree {
@@ -216,5 +236,16 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
         None if seen.wiped => whole,
         None => rest,
     };
-    Hello::Begin { wait }
+    let cause = cause(record, seen, greeting);
+    Hello::Begin { wait, cause }
+}
+
+fn cause(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Cause {
+    match record {
+        _ if seen.took_over => Cause::TookOver,
+        Some(_) => Cause::Restarted,
+        None if greeting.knew => Cause::Missed,
+        None if seen.wiped => Cause::Wiped,
+        None => Cause::Unknown,
+    }
 }

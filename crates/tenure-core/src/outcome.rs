@@ -99,6 +99,9 @@ pub struct Contention {
     pub next_expiry: Option<Timestamp>,
     /// Set while the store is recovering: nobody is let in before this, whether it is held or not.
     pub recovering: Option<Timestamp>,
+    /// Set while it is recovering, and has begun to do so so often of late that it may never be done
+    /// ([`Record::is_restless`](crate::Record::is_restless)): a person should look at the store.
+    pub restless: bool,
 }
 
 impl Contention {

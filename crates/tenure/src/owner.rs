@@ -134,6 +134,7 @@ impl Owner {
                 .min(),
             holders: snapshot.holders.into_iter().take(SHOWN_HOLDERS).collect(),
             recovering: None,
+            restless: false,
         };
         Ok(Blocked {
             now: answer.now,

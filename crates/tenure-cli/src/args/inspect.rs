@@ -26,10 +26,24 @@ pub struct ShowArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 fit for use (warnings included), 1 something is set up so that \
-                        locks are not safe, 69 the store cannot be reached, 77 it refused us."
+                        locks are not safe, or --init was refused, 69 the store cannot be reached, \
+                        77 it refused us."
 )]
 pub struct DoctorArgs {
     /// Print one object
     #[arg(long)]
     pub json: bool,
+    /// The servers are new: open them at once, instead of after 30 s (max_ttl)
+    ///
+    /// A Redis server that has just been started may have lost all of its locks, so its first use waits
+    /// until they would have ended (always with Sentinel and in a quorum). This records for all clients
+    /// that there were none. Refused where something speaks against it: an earlier record, a former
+    /// replica, traces of a wipe, locks that are held. May be repeated.
+    #[arg(long)]
+    pub init: bool,
+    /// With --init: whatever happened, nobody holds a lock there now
+    ///
+    /// Opens also a server that is known to have forgotten. If somebody does hold a lock, two hold it then.
+    #[arg(long, requires = "init")]
+    pub nothing_is_held: bool,
 }

@@ -3,19 +3,25 @@
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 use tenure::core::{Finding, Guarantees, Holds, Severity};
+use tenure::{Assurance, Initialization, Initialized};
 
 use crate::args::DoctorArgs;
 use crate::exit::Exit;
-use crate::output::Output;
 use crate::output::failure::{Failure, Result};
+use crate::output::{Output, complaints};
 use crate::session::Session;
 use crate::store_choice::StoreChoice;
 
 /// The exit code when a promise does not hold.
 const UNFIT: Exit = Exit::Code(1);
 
-/// Examines the store.
+/// Examines the store; before that, opens it if somebody says that it is new.
 pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
+    let opened = match args.init {
+        true => Some(initialize(&args, &choice).await?),
+        false => None,
+    };
+    let refused = opened.iter().flatten().any(|it| is_refused(&it.outcome));
     let session = Session::open(choice).await.map_err(Failure::without_help)?;
     let round_trip = session.round_trip().await?;
     let findings = session.diagnose().await?;
@@ -23,7 +29,9 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
         .iter()
         .all(|finding| finding.severity != Severity::Danger);
     if args.json {
+        let opened = opened.as_ref();
         output.print_json(&json!({
+            "init": opened.map(|opened| opened.iter().map(opening_json).collect::<Vec<_>>()),
             "store": session.choice().url.to_string(),
             "from": session.choice().origin.to_string(),
             "round_trip_us": u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
@@ -39,6 +47,11 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
             format!("round trip  {:.2} ms", round_trip.as_secs_f64() * 1_000.0),
             String::new(),
         ];
+        if let Some(opened) = &opened {
+            lines.extend(opened.iter().map(opening_line));
+            lines.extend(refused.then(|| INSTEAD.to_owned()));
+            lines.push(String::new());
+        }
         if !findings.is_empty() {
             lines.extend(findings.iter().map(finding_line));
             lines.push(String::new());
@@ -47,8 +60,47 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
         lines.extend([String::new(), verdict(&findings)]);
         output.print(&lines.join("\n"))?;
     }
-    Ok(if fit { Exit::Success } else { UNFIT })
+    Ok(if fit && !refused {
+        Exit::Success
+    } else {
+        UNFIT
+    })
 }
+
+async fn initialize(args: &DoctorArgs, choice: &StoreChoice) -> Result<Vec<Initialization>> {
+    let assurance = match args.nothing_is_held {
+        false => Assurance::New,
+        true => Assurance::NothingIsHeld,
+    };
+    let opened = tenure::initialize(choice.url.expose(), assurance).await;
+    opened.map_err(|error| complaints::of_error(&error, choice).without_help())
+}
+
+fn is_refused(outcome: &Initialized) -> bool {
+    matches!(outcome, Initialized::Refused(_))
+}
+
+fn opening_json(opening: &Initialization) -> serde_json::Value {
+    let (outcome, why) = match &opening.outcome {
+        Initialized::Opened => ("opened", None),
+        Initialized::WasOpen => ("was_open", None),
+        Initialized::Refused(why) => ("refused", Some(why)),
+    };
+    json!({ "server": opening.server, "outcome": outcome, "why": why })
+}
+
+fn opening_line(opening: &Initialization) -> String {
+    let server = &opening.server;
+    match &opening.outcome {
+        Initialized::Opened => format!("init        {server} is recorded as new, and open"),
+        Initialized::WasOpen => format!("init        {server} was open already"),
+        Initialized::Refused(why) => format!("init        {server} is NOT opened: {why}"),
+    }
+}
+
+/// What to do where a server was not opened.
+const INSTEAD: &str = "            it opens by itself once all that it may have forgotten has ended; if you are \
+                       sure that nobody holds a lock there: tenure doctor --init --nothing-is-held";
 
 /// The whole in one sentence.
 fn verdict(findings: &[Finding]) -> String {

@@ -48,7 +48,7 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
     let mut failure = Failure::new(Code::Busy, format!("{:?} is busy", name.as_str()));
     let contention = &blocked.contention;
     if let Some(left) = blocked.recovering() {
-        failure = failure.fact("recovering", recovering(left));
+        failure = failure.fact("recovering", recovering(left, contention.restless, choice));
     }
     for holder in &contention.holders {
         failure = failure.fact("held by", holder_sentence(holder, blocked.now));
@@ -79,12 +79,17 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
 }
 
 /// Why nobody gets in although nobody may hold it.
-fn recovering(left: Duration) -> String {
+fn recovering(left: Duration, restless: bool, choice: &StoreChoice) -> String {
+    let (left, option) = (human::duration(left), store_option(choice));
+    if restless {
+        return format!(
+            "{left} left, but again and again: the store restarts, is replaced or loses its data so often \
+             that it may never let anybody in (see tenure doctor{option})"
+        );
+    }
     format!(
-        "{} left: the store has just started, or lost data, and lets nobody in before all that it \
-         may have forgotten has ended (for one that is known to be new, say ?recovery=open from \
-         the start)",
-        human::duration(left)
+        "{left} left: the store has just started, or lost data, and lets nobody in before all that it \
+         may have forgotten has ended (if it is known to be new: tenure doctor --init{option})"
     )
 }
 

@@ -27,9 +27,18 @@ pub struct WaitView {
     /// Our place in the queue, from 1, and its length.
     pub place: Option<(usize, usize)>,
     /// For how long the store will let nobody in, because it may have forgotten who holds what.
-    pub recovering: Option<Duration>,
+    pub recovering: Option<Recovering>,
     /// For how long the store has been of no use, and why if it said so.
     pub store_trouble: Option<(Duration, Option<String>)>,
+}
+
+/// A store that lets nobody in, because it may have forgotten who holds what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovering {
+    /// For how long still.
+    pub left: Duration,
+    /// It does so again and again, and may never be done.
+    pub restless: bool,
 }
 
 /// Tells the story.
@@ -134,6 +143,11 @@ fn plain(name: &str, view: &WaitView) -> String {
     }
     if let Some(left) = view.recovering {
         text += &format!(", {}", recovering(left));
+        text += if left.restless {
+            ": it may never open, see tenure doctor"
+        } else {
+            " (if it is known to be new: tenure doctor --init)"
+        };
     }
     if let Some(trouble) = &view.store_trouble {
         text += &format!(", {}", store_trouble(trouble));
@@ -141,8 +155,14 @@ fn plain(name: &str, view: &WaitView) -> String {
     text
 }
 
-fn recovering(left: Duration) -> String {
-    format!("store recovering, {} left", human::duration(left))
+fn recovering(recovering: Recovering) -> String {
+    let again = if recovering.restless {
+        " again and again"
+    } else {
+        ""
+    };
+    let left = human::duration(recovering.left);
+    format!("store recovering{again}, {left} left")
 }
 
 fn live(name: &str, view: &WaitView, waited: Duration, limit: Option<Duration>) -> String {

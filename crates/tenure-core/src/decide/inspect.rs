@@ -31,6 +31,8 @@ pub(super) fn contention(state: &LockState, phase: Phase) -> Contention {
         waiter_count: count(state.queue.len()),
         next_expiry: state.holders.iter().map(|holder| holder.expiry).min(),
         recovering: phase.recovering_until(),
+        // The store knows; who decides about one lock does not.
+        restless: false,
     }
 }
 

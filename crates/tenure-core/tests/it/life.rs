@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Greeting, Hello, Life, Phase, Record, Recovery, Seen, hello};
+use tenure_core::{Cause, Greeting, Hello, Life, Phase, Record, Recovery, Seen, Timestamp, hello};
 
 use crate::support::{START, seconds};
 
@@ -20,6 +20,8 @@ fn record() -> Record {
         until: START,
         max_ttl: MAX_TTL,
         durable: false,
+        cause: Cause::Unknown,
+        began: vec![START],
     }
 }
 
@@ -52,16 +54,22 @@ fn greeting(recovery: Recovery) -> Greeting {
     }
 }
 
-fn careful(record: Option<&Record>, seen: &Seen) -> Hello {
-    hello(record, seen, &greeting(Recovery::Careful))
+fn careful(record: Option<&Record>, seen: &Seen) -> Option<Duration> {
+    waits(record, seen, &greeting(Recovery::Careful))
 }
 
-const OPEN: Hello = Hello::Begin {
-    wait: Duration::ZERO,
-};
+const OPEN: Option<Duration> = Some(Duration::ZERO);
 
-const fn wait(wait: Duration) -> Hello {
-    Hello::Begin { wait }
+const fn wait(wait: Duration) -> Option<Duration> {
+    Some(wait)
+}
+
+/// For how long nobody is let in, if a new life begins.
+fn waits(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Option<Duration> {
+    match hello(record, seen, greeting) {
+        Hello::Begin { wait, .. } => Some(wait),
+        Hello::Known(_) | Hello::Disagree { .. } => None,
+    }
 }
 
 #[test]
@@ -100,7 +108,7 @@ fn a_promoted_replica_waits_however_old_it_is() {
     for recovery in [Recovery::Open, Recovery::Careful, Recovery::Strict] {
         for seen in [&promoted, &again] {
             for known in [Some(&record()), None] {
-                assert_eq!(hello(known, seen, &greeting(recovery)), wait(MAX_TTL));
+                assert_eq!(waits(known, seen, &greeting(recovery)), wait(MAX_TTL));
             }
         }
     }
@@ -112,15 +120,16 @@ fn a_replica_that_attaches_or_leaves_changes_the_line_and_nothing_else() {
         line: "other line".into(),
         ..same()
     };
-    assert_eq!(careful(Some(&record()), &seen), Hello::Known(LIFE));
+    let hello = hello(Some(&record()), &seen, &greeting(Recovery::Careful));
+    assert_eq!(hello, Hello::Known(LIFE));
 }
 
 #[test]
 fn a_server_that_was_never_used_is_open_to_newcomers() {
     assert_eq!(careful(None, &same()), OPEN);
-    assert_eq!(hello(None, &same(), &greeting(Recovery::Open)), OPEN);
+    assert_eq!(waits(None, &same(), &greeting(Recovery::Open)), OPEN);
     let young = restarted(1);
-    assert_eq!(hello(None, &young, &greeting(Recovery::Open)), OPEN);
+    assert_eq!(waits(None, &young, &greeting(Recovery::Open)), OPEN);
 }
 
 #[test]
@@ -130,7 +139,7 @@ fn whoever_knew_a_server_without_a_record_knows_that_it_forgot() {
             knew: true,
             ..greeting(recovery)
         };
-        assert_eq!(hello(None, &same(), &greeting), wait(MAX_TTL));
+        assert_eq!(waits(None, &same(), &greeting), wait(MAX_TTL));
     }
 }
 
@@ -141,15 +150,15 @@ fn a_wiped_server_waits_also_for_newcomers_unless_they_are_in_a_hurry() {
         ..same()
     };
     assert_eq!(careful(None, &wiped), wait(MAX_TTL));
-    assert_eq!(hello(None, &wiped, &greeting(Recovery::Open)), OPEN);
+    assert_eq!(waits(None, &wiped, &greeting(Recovery::Open)), OPEN);
 }
 
 #[test]
 fn strict_takes_no_server_for_new_and_no_age_for_an_excuse() {
     let strict = greeting(Recovery::Strict);
-    assert_eq!(hello(None, &same(), &strict), wait(MAX_TTL));
+    assert_eq!(waits(None, &same(), &strict), wait(MAX_TTL));
     let restarted = restarted(3600);
-    assert_eq!(hello(Some(&record()), &restarted, &strict), wait(MAX_TTL));
+    assert_eq!(waits(Some(&record()), &restarted, &strict), wait(MAX_TTL));
 }
 
 #[test]
@@ -164,7 +173,7 @@ fn a_server_that_kept_everything_before_and_after_is_open_at_once() {
     };
     let strict = greeting(Recovery::Strict);
     assert_eq!(careful(Some(&kept), &durable), OPEN);
-    assert_eq!(hello(Some(&kept), &durable, &strict), OPEN);
+    assert_eq!(waits(Some(&kept), &durable, &strict), OPEN);
     // Made durable only since; not durable any more; not its own data; nothing that would say so.
     assert_eq!(careful(Some(&record()), &durable), wait(WHOLE));
     assert_eq!(careful(Some(&kept), &restarted(0)), wait(WHOLE));
@@ -204,4 +213,59 @@ fn a_life_can_be_written_down() {
     for text in ["", "feed", "+00000000000feed", "00000000000000000"] {
         assert_eq!(Life::parse(text), None, "{text}");
     }
+}
+
+#[test]
+fn what_speaks_for_an_earlier_use_is_kept() {
+    let cause = |record, seen: &Seen, knew| {
+        let greeting = Greeting {
+            knew,
+            ..greeting(Recovery::Strict)
+        };
+        match hello(record, seen, &greeting) {
+            Hello::Begin { cause, .. } => cause,
+            other => panic!("no new life: {other:?}"),
+        }
+    };
+    let promoted = Seen {
+        took_over: true,
+        ..restarted(5)
+    };
+    let wiped = Seen {
+        wiped: true,
+        ..same()
+    };
+    assert_eq!(cause(None, &same(), false), Cause::Unknown);
+    assert_eq!(cause(None, &same(), true), Cause::Missed);
+    assert_eq!(cause(None, &wiped, false), Cause::Wiped);
+    assert_eq!(cause(None, &promoted, false), Cause::TookOver);
+    let old = record();
+    assert_eq!(cause(Some(&old), &restarted(5), false), Cause::Restarted);
+    assert_eq!(cause(Some(&old), &promoted, true), Cause::TookOver);
+}
+
+#[test]
+fn three_lives_within_three_times_the_longest_lease_are_too_many() {
+    let ago = |seconds| Timestamp::from_micros(START.as_micros() - seconds * 1_000_000);
+    let restless = |began: &[u64]| {
+        let began = began.iter().copied().map(ago).collect();
+        Record { began, ..record() }.is_restless(START)
+    };
+    assert!(restless(&[0, 30, 60]) && restless(&[1, 2, 90]));
+    assert!(!restless(&[0, 30, 91]) && !restless(&[0, 30]) && !restless(&[]));
+}
+
+#[test]
+fn a_cause_can_be_written_down() {
+    for cause in [
+        Cause::Unknown,
+        Cause::Restarted,
+        Cause::TookOver,
+        Cause::Wiped,
+        Cause::Missed,
+        Cause::Vouched,
+    ] {
+        assert_eq!(Cause::parse(cause.word()), cause);
+    }
+    assert!(Cause::parse("something later").is_evidence());
 }

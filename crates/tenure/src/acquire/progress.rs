@@ -111,6 +111,12 @@ pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error
     let mut error = waited(name, limit);
     if let Some(left) = blocked.recovering() {
         error = error.with("recovering", format_args!("{left:.0?} left"));
+        if blocked.contention.restless {
+            let advice = "the store recovers again and again, and may never let anybody in";
+            error = error.with("restless", advice);
+        } else {
+            error = error.with("if it is known to be new", "tenure doctor --init");
+        }
     }
     if let Some(holder) = blocked.contention.holders.first() {
         error = error.with("held by", &holder.party);

@@ -59,6 +59,7 @@ mod redis_recovery;
 mod redis_recovery_oracle;
 #[cfg(feature = "redis")]
 mod redis_replicas;
+mod redis_restless;
 #[cfg(feature = "redis")]
 mod redis_sentinel;
 #[cfg(feature = "redis")]

@@ -6,6 +6,7 @@ mod crowd;
 mod doctor;
 mod environment;
 mod handover;
+mod init;
 mod inspection;
 mod leases;
 mod loss;

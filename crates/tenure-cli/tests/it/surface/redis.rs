@@ -135,7 +135,7 @@ fn a_server_that_may_have_forgotten_says_so_and_for_how_long() {
         .exits(75)
         .says("recovering")
         .says("left: the store has just started, or lost data")
-        .says("?recovery=open");
+        .says("tenure doctor --init");
     let examined = world.run(&["doctor", "--store", &url]).exits(0);
     assert!(
         examined.stdout.contains("recovering"),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Decision, Everyone, Fence, Greeting, Hello, Life, LockState, Mode, Outcome, OwnerId,
-    Phase, Record, Recovery, Seen, Timestamp, decide_in, hello,
+    Action, Cause, Decision, Everyone, Fence, Greeting, Hello, Life, LockState, Mode, Outcome,
+    OwnerId, Phase, Record, Recovery, Seen, Timestamp, decide_in, hello,
 };
 
 use super::model::{Rule, Rules};
@@ -121,12 +121,14 @@ impl Server {
         self.greeted = true;
         let mut verdict = hello(self.data.record.as_ref(), &seen, &greeting);
         if self.data.record.is_none() && !rules.keep(Rule::NoOpeningWithoutARecord) {
-            let wait = Duration::ZERO;
-            verdict = Hello::Begin { wait };
+            verdict = Hello::Begin {
+                wait: Duration::ZERO,
+                cause: Cause::Unknown,
+            };
         }
         match verdict {
             Hello::Known(life) => life,
-            Hello::Begin { wait } => self.begin(&seen, time(now).plus(wait), greeting.max_ttl),
+            Hello::Begin { wait, .. } => self.begin(&seen, time(now).plus(wait), greeting.max_ttl),
             Hello::Disagree { .. } => unreachable!("all protect the same"),
         }
     }
@@ -141,6 +143,8 @@ impl Server {
             until,
             max_ttl,
             durable: false,
+            cause: Cause::Unknown,
+            began: Vec::new(),
         });
         life
     }

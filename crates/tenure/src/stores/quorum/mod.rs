@@ -9,6 +9,8 @@ mod epoch;
 mod fan_out;
 mod guarantees;
 mod holds;
+#[cfg(feature = "redis")]
+mod initialize;
 mod keep;
 mod listing;
 mod look;

@@ -20,6 +20,8 @@ pub(super) struct Rivals {
     free_from: Vec<Option<Moment>>,
     /// When each member will have recovered that gives no votes before.
     recovering: Vec<Moment>,
+    /// One of them does so again and again.
+    restless: bool,
 }
 
 /// One other holder, at the members that have said so.
@@ -39,6 +41,7 @@ impl Rivals {
             holders: HashMap::new(),
             free_from: Vec::new(),
             recovering: Vec::new(),
+            restless: false,
         }
     }
 
@@ -48,6 +51,7 @@ impl Rivals {
         let mut free_from = contention.next_expiry.map(|expiry| reading.here(expiry));
         if let Some(until) = contention.recovering.map(|until| reading.here(until)) {
             self.recovering.push(until);
+            self.restless |= contention.restless;
             free_from = free_from.max(Some(until));
         }
         self.free_from.push(free_from);
@@ -91,6 +95,7 @@ impl Rivals {
             waiter_count: 0,
             next_expiry: next.filter(|_| holder_count > 0).map(stamp),
             recovering: next.filter(|_| !self.recovering.is_empty()).map(stamp),
+            restless: self.restless,
             holders,
         }
     }
@@ -181,6 +186,7 @@ mod tests {
             waiter_count: 0,
             next_expiry: Some(expiry),
             recovering: None,
+            restless: false,
         };
         (Reading { sent: SENT, now }, contention)
     }

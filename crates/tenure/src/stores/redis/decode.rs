@@ -149,6 +149,7 @@ impl<'a> Words<'a> {
             waiter_count: self.parsed()?,
             next_expiry: self.optional_time()?,
             recovering: self.optional_time()?,
+            restless: false,
             holders: self.holders()?,
         })
     }

@@ -34,6 +34,8 @@ use sentinel::Sentinels;
 use step::Nonces;
 
 pub use cluster::ClusterStore;
+pub(in crate::stores) use memory::initialize::Examined;
+
 pub use guarantees::{CLUSTER_GUARANTEES, GUARANTEES, SENTINEL_GUARANTEES};
 
 /// Locks on one Redis server. See the [module](self) for what it promises and what breaks it.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::{Cmd, Pipeline, Value};
 use tenure_core::{
-    Action, Ballot, Error, ErrorKind, Fence, LockName, Moment, Recovery, Reply, Request,
+    Action, Ballot, Error, ErrorKind, Fence, LockName, Moment, Outcome, Recovery, Reply, Request,
 };
 
 use super::connection::{Link, Live};
@@ -222,6 +222,7 @@ async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<An
         .into_iter()
         .map(|answer| answer.unwrap_or_else(|| Err(unasked())))
         .collect();
+    note_restlessness(link, &live, &mut answers);
     replicas::confirm(link, &live, &mut answers, deadline).await;
     if answers
         .iter()
@@ -230,6 +231,21 @@ async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<An
         link.discard(&live);
     }
     answers
+}
+
+/// Whoever is kept waiting by a server that recovers again and again is told so.
+fn note_restlessness(link: &Link, live: &Live, answers: &mut [Result<Answer, Failure>]) {
+    let replies = answers.iter_mut().flatten();
+    for reply in replies.filter_map(|answer| answer.reply.as_mut()) {
+        let (Outcome::Busy(contention) | Outcome::Queued { contention, .. }) = &mut reply.outcome
+        else {
+            continue;
+        };
+        if contention.recovering.is_some() {
+            let known = link.memory.known(live);
+            contention.restless = known.is_some_and(|known| known.is_restless(reply.now));
+        }
+    }
 }
 
 /// Sorts items into calls, each request after all earlier ones of its name; answers too whether all

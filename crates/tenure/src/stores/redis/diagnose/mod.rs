@@ -79,6 +79,21 @@ async fn recovery(link: &Link) -> Finding {
         );
     };
     match record.phase(now) {
+        Phase::Recovering { until } if record.is_restless(now) => finding(
+            Severity::Danger,
+            subject,
+            format!(
+                "recovering, {:.0?} left, and it has begun to do so {} times within {:.0?}: it restarts, is \
+                 replaced, or shares its address with others so often that it may never let anybody \
+                 in. Find out why, or nobody gets a lock here",
+                until.since(now),
+                record.began.len(),
+                record
+                    .began
+                    .last()
+                    .map_or(record.max_ttl, |first| now.since(*first)),
+            ),
+        ),
         Phase::Open => fine(
             subject,
             format!(
@@ -89,9 +104,15 @@ async fn recovery(link: &Link) -> Finding {
         Phase::Recovering { until } => warning(
             subject,
             format!(
-                "recovering, {:.0?} left: it has restarted, lost data or is new, and lets nobody in \
-                 before all that it may have forgotten has ended",
-                until.since(now)
+                "recovering, {:.0?} left: {}, and lets nobody in before all that it may have forgotten \
+                 has ended{}",
+                until.since(now),
+                memory::because(record.cause),
+                if record.cause.is_evidence() {
+                    ""
+                } else {
+                    ". If it is known to be new: tenure doctor --init"
+                }
             ),
         ),
     }

@@ -1,0 +1,189 @@
+//! What a server shows of itself: [`look`].
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redis::{Pipeline, Value};
+use tenure_core::{ErrorKind, Moment, Record, Recovery, Seen, Timestamp};
+
+use super::super::connection::{Link, Live};
+use super::super::errors::{self, Failure};
+use super::{read, record_key};
+
+/// What was seen of a server.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// Its record, as it is written there.
+    pub(super) text: String,
+    pub(super) record: Option<Record>,
+    pub(super) seen: Seen,
+    /// How often data was wiped; looked at only if there is no record.
+    pub(super) wipes: Option<u64>,
+    pub(super) has_replicas: bool,
+    /// Its clock.
+    pub(super) now: Timestamp,
+}
+
+/// Looks at a server; `None` if it does not tell who it is, and need not.
+pub(super) async fn look(
+    link: &Link,
+    live: &Live,
+    deadline: Moment,
+) -> Result<Option<Look>, Failure> {
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("GET").arg(record_key(&link.options));
+    pipeline.cmd("TIME");
+    pipeline.cmd("INFO").arg("server");
+    pipeline.cmd("INFO").arg("replication");
+    pipeline.cmd("CONFIG").arg("GET").arg("append*");
+    pipeline
+        .cmd("CONFIG")
+        .arg("GET")
+        .arg("no-appendfsync-on-rewrite");
+    pipeline.cmd("CONFIG").arg("GET").arg("maxmemory-policy");
+    let values = link.send_all(live, &pipeline, deadline).await?;
+    let Ok([record, time, server, replication, append, rewrite, eviction]) =
+        <[Value; 7]>::try_from(values)
+    else {
+        return Err(unreadable());
+    };
+    let text = match record {
+        Value::Nil => String::new(),
+        value => text_of(value)?,
+    };
+    let strict = link.options.caution.recovery == Recovery::Strict;
+    let (server, replication) = match (facts(server), facts(replication)) {
+        (Ok(server), Ok(replication)) => (server, replication),
+        // Whoever may not see who the server is cannot tell whether it is another one.
+        (Err(failure), _) | (_, Err(failure)) if strict => return Err(failure),
+        (Err(failure), _) | (_, Err(failure)) if failure.kind == ErrorKind::Forbidden => {
+            return Ok(None);
+        }
+        (Err(failure), _) | (_, Err(failure)) => return Err(failure),
+    };
+    let eviction = facts(eviction).unwrap_or_default();
+    let policy = eviction.get("maxmemory-policy").map_or("", String::as_str);
+    if strict && !matches!(policy, "" | "noeviction") {
+        return Err(evicting(policy));
+    }
+    let record = read(&text);
+    let wipes = match record {
+        None => Some(wipes(link, live, deadline).await?),
+        Some(_) => None,
+    };
+    let kept = [facts(append), facts(rewrite)].map(Result::unwrap_or_default);
+    Ok(Some(Look {
+        record,
+        text,
+        seen: seen(&server, &replication, &kept, wipes)?,
+        wipes,
+        has_replicas: !is(&replication, "connected_slaves", "0"),
+        now: clock(time)?,
+    }))
+}
+
+fn seen(
+    server: &Facts,
+    replication: &Facts,
+    [append, rewrite]: &[Facts; 2],
+    wipes: Option<u64>,
+) -> Result<Seen, Failure> {
+    let name = |facts: &Facts, name: &str| facts.get(name).cloned();
+    let earlier = name(replication, "master_replid2").unwrap_or_default();
+    Ok(Seen {
+        run: name(server, "run_id").ok_or_else(unreadable)?.into(),
+        line: name(replication, "master_replid")
+            .ok_or_else(unreadable)?
+            .into(),
+        took_over: earlier.contains(|c| c != '0') || !is(replication, "role", "master"),
+        age: name(server, "uptime_in_seconds")
+            .and_then(|age| age.parse().ok())
+            .map_or(Duration::ZERO, Duration::from_secs),
+        durable: is(append, "appendonly", "yes")
+            && is(append, "appendfsync", "always")
+            && is(rewrite, "no-appendfsync-on-rewrite", "no"),
+        wiped: wipes.is_some_and(|wipes| wipes > 0),
+    })
+}
+
+/// Traces of data having been wiped since the server started.
+async fn wipes(link: &Link, live: &Live, deadline: Moment) -> Result<u64, Failure> {
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("INFO").arg("commandstats");
+    pipeline.cmd("INFO").arg("stats");
+    let values = link.send_all(live, &pipeline, deadline).await?;
+    let mut wipes = 0;
+    for value in values {
+        let facts = facts(value)?;
+        let calls = |name: &str| {
+            let text = facts.get(name)?;
+            let text = text.strip_prefix("calls=").unwrap_or(text);
+            text.split(',').next()?.parse::<u64>().ok()
+        };
+        let names = [
+            "cmdstat_flushall",
+            "cmdstat_flushdb",
+            "cmdstat_swapdb",
+            "evicted_keys",
+        ];
+        wipes += names.into_iter().filter_map(calls).sum::<u64>();
+    }
+    Ok(wipes)
+}
+
+type Facts = HashMap<String, String>;
+
+fn is(facts: &Facts, name: &str, value: &str) -> bool {
+    facts.get(name).is_some_and(|it| it == value)
+}
+
+/// `name:value` lines of INFO, or pairs of CONFIG GET.
+fn facts(value: Value) -> Result<Facts, Failure> {
+    match value {
+        Value::Array(values) => {
+            let texts: Vec<_> = values.into_iter().map(text_of).collect::<Result<_, _>>()?;
+            let pairs = texts.chunks_exact(2);
+            Ok(pairs.map(|it| (it[0].clone(), it[1].clone())).collect())
+        }
+        Value::Map(pairs) => pairs
+            .into_iter()
+            .map(|(name, value)| Ok((text_of(name)?, text_of(value)?)))
+            .collect(),
+        value => {
+            let text = text_of(value)?;
+            let pairs = text.lines().filter_map(|line| line.split_once(':'));
+            Ok(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
+        }
+    }
+}
+
+fn clock(value: Value) -> Result<Timestamp, Failure> {
+    if let Value::ServerError(error) = &value {
+        return Err(errors::from_server(error));
+    }
+    let (seconds, micros): (u64, u64) = redis::from_redis_value(value).map_err(|_| unreadable())?;
+    Ok(Timestamp::from_micros(seconds * 1_000_000 + micros))
+}
+
+pub(super) fn text_of(value: Value) -> Result<String, Failure> {
+    match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes).map_err(|_| unreadable()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(text),
+        Value::ServerError(error) => Err(errors::from_server(&error)),
+        _ => Err(unreadable()),
+    }
+}
+
+fn evicting(policy: &str) -> Failure {
+    Failure::new(
+        ErrorKind::Configuration,
+        format!(
+            "recovery=strict needs a server that throws nothing away, and its maxmemory-policy is \
+             {policy}: set it to noeviction"
+        ),
+    )
+}
+
+fn unreadable() -> Failure {
+    Failure::protocol("the server does not say who it is (INFO): is this a Redis server?")
+}
