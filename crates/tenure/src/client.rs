@@ -7,20 +7,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Error, ErrorKind, Fence, Finding, ForceRelease, Guarantees, Inbox, Lease, Listing,
-    LockName, Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Store, Timestamp,
-    Ttl, Validity,
+    Action, Convert, Error, ErrorKind, Fence, Finding, ForceRelease, Guarantees, Inbox, Lease,
+    Listing, LockName, Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Store,
+    Timestamp, Ttl, Validity,
 };
 
 use crate::all::All;
 use crate::clock::Clock;
+use crate::election::Election;
 use crate::gate::Gates;
 use crate::hold::{GivenUp, Hold};
 use crate::identity;
 use crate::keeper::{Errand, Keeper};
-use crate::link::{CALL_LIMIT, Link, out_of_place};
+use crate::link::{Answer, CALL_LIMIT, Link, out_of_place};
 use crate::lock::{Lock, RwLock};
 use crate::mailbox::Mailbox;
+use crate::once_per::OncePer;
 use crate::owner::Owner;
 use crate::random;
 use crate::standing::Loss;
@@ -132,6 +134,16 @@ impl Tenure {
     #[must_use]
     pub fn owner(&self) -> Owner {
         Owner::new(self.client.clone())
+    }
+
+    /// One leader among all who campaign under this name, with hot standbys.
+    pub fn election(&self, name: impl Into<String>) -> Election {
+        Election::new(self.clone(), name.into())
+    }
+
+    /// Something that the whole fleet is to run at most once per period, by the store's clock.
+    pub fn once_per(&self, name: impl Into<String>, period: Duration) -> OncePer {
+        OncePer::new(self.clone(), name.into(), period)
     }
 
     /// Gives back everything that this client holds; its guards are not valid any more from the
@@ -300,6 +312,19 @@ impl Tenure {
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         self.client.link.clock()
+    }
+
+    /// Turns an exclusive hold into a shared one by its lease, whatever this client knows of it.
+    pub(crate) async fn convert_lease(
+        &self,
+        name: &LockName,
+        lease: Lease,
+    ) -> Result<Answer, Error> {
+        let convert = Convert {
+            owner: lease.owner,
+            fence: lease.fence,
+        };
+        self.client.link.ask(name, Action::Convert(convert)).await
     }
 
     async fn end(&self, name: &LockName, action: Action) -> Result<(), Error> {

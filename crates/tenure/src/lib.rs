@@ -28,6 +28,8 @@
 //! | many readers or one writer | [`Tenure::rwlock`] |
 //! | at most N at a time | [`Tenure::semaphore`] |
 //! | several locks at once without deadlock | [`Tenure::all`] |
+//! | one leader, the others ready to take over | [`Tenure::election`] |
+//! | a job that the fleet runs once a day | [`Tenure::once_per`] |
 //! | to enter my own lock again | [`Tenure::owner`] |
 //! | all of this without async | [`blocking`] |
 //!
@@ -44,6 +46,7 @@ mod client;
 pub mod clock;
 mod combine;
 mod connect;
+mod election;
 mod gate;
 mod guard;
 mod handover;
@@ -54,6 +57,7 @@ mod keeper;
 mod link;
 mod lock;
 mod mailbox;
+mod once_per;
 mod owner;
 mod random;
 mod standing;
@@ -66,10 +70,12 @@ pub use all::{All, AllGuard};
 pub use client::Tenure;
 pub use clock::Clock;
 pub use connect::connect;
+pub use election::{Changes, Election, Leader, Term};
 pub use guard::Guard;
 pub use identity::this_process;
 pub use initialize::{Assurance, Initialization, Initialized, initialize};
 pub use lock::{Attempt, Lock, RwLock};
+pub use once_per::{CountedRun, Ending, Once, OnceGuard, OncePer, Turn};
 pub use owner::Owner;
 pub use standing::{Loss, Standing};
 pub use tenure_core as core;
@@ -87,6 +93,10 @@ fn _bounds() {
     shared::<Lock>();
     shared::<Owner>();
     shared::<AllGuard>();
+    shared::<Election>();
+    shared::<Term>();
+    shared::<OncePer>();
+    shared::<OnceGuard>();
     shared::<Error>();
 }
 

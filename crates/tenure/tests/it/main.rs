@@ -14,12 +14,16 @@ mod client_blocking;
 #[cfg(feature = "test-util")]
 mod client_cancel;
 #[cfg(feature = "test-util")]
+mod client_election;
+#[cfg(feature = "test-util")]
 mod client_guard;
 #[cfg(feature = "test-util")]
 mod client_handover;
 #[cfg(feature = "test-util")]
 mod client_lease;
 mod client_limits;
+#[cfg(feature = "test-util")]
+mod client_once_per;
 #[cfg(feature = "test-util")]
 mod client_outage;
 #[cfg(feature = "test-util")]
@@ -77,3 +81,4 @@ mod sqlite_store;
 
 #[cfg(all(feature = "sqlite", feature = "redis"))]
 mod tables;
+mod uses_stores;

@@ -423,11 +423,12 @@ fn allowed(prefix: &str, name: &LockName) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whoever is strict asks for no lease that a server could give away after it forgot it.
+/// Whoever is strict asks for no lease that a server could give away after it forgot it. What is left
+/// behind nobody relies upon.
 fn protected(caution: &Caution, action: &Action) -> Result<(), Failure> {
     let ttl = match action {
         Action::Acquire(request) => request.ttl,
-        Action::Renew(request) => request.ttl,
+        Action::Renew(request) if !request.detach => request.ttl,
         Action::Vote(request) => request.ttl,
         _ => return Ok(()),
     };

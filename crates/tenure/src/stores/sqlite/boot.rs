@@ -3,7 +3,8 @@
 //! CLOCK_BOOTTIME neither jumps nor stops during suspend, and all processes of one kernel read the
 //! same; but it starts at zero at every boot. So the file remembers the boot it was last used in
 //! and what the store's time was when that boot began. In another boot no process of the old one
-//! can be alive: every lease and every place in a queue is void.
+//! can be alive: every lease that is tied to one and every place in a queue is void. What was left
+//! behind without a process lasts for its time.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use rustix::time::{ClockId, clock_gettime};
@@ -70,7 +71,8 @@ impl Boot {
         if let Some(epoch) = known.filter(|epoch| self.is_of(epoch)) {
             return Ok(epoch);
         }
-        connection.execute_batch("DELETE FROM holder; DELETE FROM waiter;")?;
+        connection
+            .execute_batch("DELETE FROM holder WHERE anchor IS NOT NULL; DELETE FROM waiter;")?;
         let highest: i64 = connection.query_row(statements::HIGHEST_FENCE, [], |row| row.get(0))?;
         let uptime = self.uptime();
         let epoch = Epoch {
@@ -166,7 +168,7 @@ mod tests {
         connection.query_row(count, [], |row| row.get(0)).unwrap()
     }
 
-    const HOLD: &str = "INSERT INTO holder VALUES ('a', x'01', 0, 0, 0, 5, 5, 9, NULL, '', '', '', 1);
+    const HOLD: &str = "INSERT INTO holder VALUES ('a', x'01', 0, 0, 0, 5, 5, 9, 'i', '', '', '', 1);
          INSERT INTO waiter VALUES ('a', x'02', 1, 0, 0, 0, 1000, 5, 5, 9, 'i', NULL, '', '', '', 1);";
 
     #[test]
@@ -186,6 +188,17 @@ mod tests {
         let epoch = boot("two").enter(&connection).unwrap();
         assert!(boot("two").is_of(&epoch) && !boot("one").is_of(&epoch));
         assert_eq!(holders(&connection), 0);
+    }
+
+    #[test]
+    fn what_was_left_behind_without_a_process_outlives_the_boot() {
+        let connection = file();
+        boot("one").enter(&connection).unwrap();
+        connection
+            .execute_batch(&HOLD.replace("9, 'i', ''", "9, NULL, ''"))
+            .unwrap();
+        boot("two").enter(&connection).unwrap();
+        assert_eq!(holders(&connection), 1);
     }
 
     #[test]

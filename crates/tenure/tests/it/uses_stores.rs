@@ -1,0 +1,185 @@
+//! Elections and once-per-period runs on every store, in real time.
+
+use std::time::Duration;
+
+use tenure::{Ending, Once, Tenure, Turn};
+
+use crate::support::wait::{PATIENCE, elapsed};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+async fn on(url: &str) {
+    let one = tenure::connect(url).await.unwrap();
+    let two = tenure::connect(url).await.unwrap();
+    takes_over(&one, &two).await;
+    counts_successes(&one, &two).await;
+    counts_starts(&one, &two).await;
+}
+
+/// A standby leads once the leader has resigned, with a higher fence, and who watches sees it.
+async fn takes_over(one: &Tenure, two: &Tenure) {
+    let first = one.election("uses/e").campaign().await.unwrap();
+    let standby = {
+        let two = two.clone();
+        tokio::spawn(async move { two.election("uses/e").label("second").campaign().await })
+    };
+    let mut changes = one
+        .election("uses/e")
+        .observe()
+        .every(Duration::from_millis(20));
+    assert_eq!(
+        changes.next().await.unwrap().unwrap().fence(),
+        Some(first.fence())
+    );
+    assert!(first.is_leader() && !standby.is_finished());
+    let fence = first.fence();
+    first.resign().await.unwrap();
+    let (second, took) = elapsed(async { standby.await.unwrap().unwrap() }).await;
+    assert!(took < PATIENCE, "{took:?}: not when the lease has ended");
+    assert!(second.is_leader() && second.fence() > fence);
+    // Between the two terms there may be a moment without a leader.
+    let leader = loop {
+        if let Some(leader) = changes.next().await.unwrap() {
+            break leader;
+        }
+    };
+    assert_eq!(leader.party.label(), "second");
+    second.resign().await.unwrap();
+}
+
+async fn counts_successes(one: &Tenure, two: &Tenure) {
+    let (here, there) = (
+        one.once_per("uses/job", HOUR).sliding().who("ann"),
+        two.once_per("uses/job", HOUR).sliding(),
+    );
+    let Once::Ran { result, recorded } = here.run(async |_| Err::<(), _>("no")).await.unwrap()
+    else {
+        panic!("nobody ran it before");
+    };
+    assert_eq!(result, Err("no"));
+    recorded.unwrap();
+    let Turn::Yours(run) = here.begin().await.unwrap() else {
+        panic!("a failure was counted");
+    };
+    run.succeeded().await.unwrap();
+    let Turn::Counted(before) = there.begin().await.unwrap() else {
+        panic!("run twice");
+    };
+    assert_eq!(
+        (before.by.who(), &before.ending),
+        ("ann", &Ending::Succeeded)
+    );
+    assert!(before.counts_for() > HOUR / 2, "{before:?}");
+    let (record, lease) = (there.record_name(), before.lease.unwrap());
+    two.force_release(&record, lease, "again").await.unwrap();
+    assert_eq!(here.counted().await.unwrap(), None);
+}
+
+async fn counts_starts(one: &Tenure, two: &Tenure) {
+    let (here, there) = (
+        one.once_per("uses/start", HOUR).sliding().count_starts(),
+        two.once_per("uses/start", HOUR).sliding().count_starts(),
+    );
+    let Turn::Yours(run) = here.begin().await.unwrap() else {
+        panic!("nobody ran it before");
+    };
+    let before = there.counted().await.unwrap().expect("it has started");
+    assert_eq!(before.ending, Ending::Unknown);
+    run.failed("exit code 3").await.unwrap();
+    let Turn::Counted(before) = there.begin().await.unwrap() else {
+        panic!("run twice");
+    };
+    assert_eq!(before.ending, Ending::Failed("exit code 3".to_owned()));
+    assert!(before.counts_for() > HOUR / 2, "{before:?}");
+    let (_, record) = two.inspect(&there.record_name()).await.unwrap();
+    assert_eq!(record.holders.len(), 1, "the start gave way to the end");
+}
+
+#[tokio::test]
+async fn in_memory() {
+    on("memory:uses").await;
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn in_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    on(&format!(
+        "sqlite:{}",
+        folder.path().join("locks.db").display()
+    ))
+    .await;
+}
+
+#[cfg(feature = "redis")]
+mod redis {
+    use super::*;
+    use crate::support::cluster::Cluster;
+    use crate::support::redis_server::RedisServer;
+    use crate::support::sentinels::Watched;
+
+    #[tokio::test]
+    async fn on_one_server() {
+        let server = RedisServer::start();
+        on(&server.url()).await;
+    }
+
+    /// A record lasts longer than any lease that is protected, and strictness is about those.
+    #[tokio::test]
+    async fn on_a_server_that_is_strict() {
+        let server = RedisServer::start();
+        let url = server.url();
+        // Somebody knows that it is new.
+        tenure::connect(&url).await.unwrap();
+        on(&url.replace("recovery=open", "recovery=strict")).await;
+    }
+
+    #[tokio::test]
+    async fn with_sentinels() {
+        let watched = Watched::start_calm();
+        on(&watched.url()).await;
+    }
+
+    #[tokio::test]
+    async fn on_a_cluster() {
+        on(&Cluster::shared().url()).await;
+    }
+
+    #[tokio::test]
+    async fn on_a_majority_of_servers() {
+        let servers = [
+            RedisServer::start(),
+            RedisServer::start(),
+            RedisServer::start(),
+        ];
+        let addresses: Vec<_> = servers.iter().map(RedisServer::address).collect();
+        let addresses = addresses.join(",");
+        let url = |how| format!("redlock://{addresses}?node_timeout=1s&recovery={how}");
+        tenure::connect(&url("open")).await.unwrap();
+        on(&url("strict")).await;
+    }
+
+    #[tokio::test]
+    async fn a_record_outlives_a_restart_of_a_server_that_persists() {
+        let mut server =
+            RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+        let tenure = tenure::connect(&server.url()).await.unwrap();
+        let once = tenure.once_per("job", HOUR).sliding();
+        let ran = once.run(async |_| Ok::<_, String>(())).await.unwrap();
+        assert!(
+            matches!(
+                ran,
+                Once::Ran {
+                    recorded: Ok(()),
+                    ..
+                }
+            ),
+            "{ran:?}"
+        );
+        server.kill();
+        server.restart();
+        let fresh = tenure::connect(&server.url()).await.unwrap();
+        let turn = fresh.once_per("job", HOUR).begin().await.unwrap();
+        assert!(matches!(turn, Turn::Counted(_)), "{turn:?}");
+    }
+}
