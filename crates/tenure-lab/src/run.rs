@@ -1,0 +1,200 @@
+//! `tenure lab list` and `tenure lab run`: which plays are played, and what is concluded.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::anomalies::{self, Anomaly};
+use crate::args::RunArgs;
+use crate::program::Program;
+use crate::stage::{Stage, Upset};
+use crate::timeline::{Event, Harm, judge};
+use crate::worker::How;
+
+/// Exit codes: everything as described; something not; the lab itself could not work; not understood.
+const AS_DESCRIBED: u8 = 0;
+const NOT_AS_DESCRIBED: u8 = 1;
+const USAGE: u8 = 64;
+
+/// How often a play is played again whose fault took no effect.
+const ATTEMPTS: usize = 3;
+
+/// Both plays of one anomaly.
+pub(crate) struct Shown {
+    pub(crate) anomaly: &'static Anomaly,
+    pub(crate) naive: Play,
+    pub(crate) ours: Play,
+}
+
+/// One play.
+pub(crate) struct Play {
+    pub(crate) events: Vec<Event>,
+    pub(crate) harms: BTreeSet<Harm>,
+    /// Why it could not be played to its end.
+    pub(crate) upset: Option<Upset>,
+}
+
+/// What is concluded from both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The naive one failed as described, ours did not.
+    AsDescribed,
+    /// Ours failed, and how.
+    OursFailed(String),
+    /// The naive one did not fail as described.
+    NaiveHeld,
+    /// The fault took no effect, or the lab itself failed.
+    Inconclusive(String),
+}
+
+/// Prints one line for each anomaly.
+pub(crate) fn list() -> u8 {
+    let mut out = anstream::stdout().lock();
+    for anomaly in anomalies::ALL {
+        // Whoever does not read on, has read enough.
+        let _ = writeln!(out, "{:4} {}", anomaly.id, anomaly.title);
+    }
+    AS_DESCRIBED
+}
+
+/// Plays what was asked for, prints it and returns the exit code.
+pub(crate) fn execute(args: &RunArgs, program: &Program) -> u8 {
+    let chosen = match choose(args) {
+        Ok(chosen) => chosen,
+        Err(unknown) => {
+            anstream::eprintln!("there is no anomaly '{unknown}'; `lab list` lists them");
+            return USAGE;
+        }
+    };
+    let shown = play_all(&chosen, args, program);
+    let mut out = anstream::stdout().lock();
+    for shown in &shown {
+        let _ = writeln!(
+            out,
+            "{:4} {:?} naive {:?} ours {:?}",
+            shown.anomaly.id,
+            shown.verdict(),
+            shown.naive.harms,
+            shown.ours.harms
+        );
+    }
+    let fine = shown
+        .iter()
+        .all(|shown| shown.verdict() == Verdict::AsDescribed);
+    if fine { AS_DESCRIBED } else { NOT_AS_DESCRIBED }
+}
+
+fn choose(args: &RunArgs) -> Result<Vec<&'static Anomaly>, String> {
+    if args.all {
+        return Ok(anomalies::ALL.to_vec());
+    }
+    let find = |id: &String| anomalies::find(id).ok_or_else(|| id.clone());
+    args.anomalies.iter().map(find).collect()
+}
+
+/// Plays several at a time, since most of a play is waiting.
+fn play_all(chosen: &[&'static Anomaly], args: &RunArgs, program: &Program) -> Vec<Shown> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..args.parallel.clamp(1, chosen.len().max(1)) {
+            scope.spawn(|| {
+                while let Some(anomaly) = chosen.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    let first = if args.swap { How::Ours } else { How::Naive };
+                    let shown = Shown {
+                        anomaly,
+                        naive: play(anomaly, first, program),
+                        ours: play(anomaly, How::Ours, program),
+                    };
+                    done.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(shown);
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let place = |shown: &Shown| {
+        chosen
+            .iter()
+            .position(|anomaly| anomaly.id == shown.anomaly.id)
+    };
+    done.sort_by_key(place);
+    done
+}
+
+fn play(anomaly: &'static Anomaly, how: How, program: &Program) -> Play {
+    let mut play = play_once(anomaly, how, program);
+    for _ in 1..ATTEMPTS {
+        if !matches!(play.upset, Some(Upset::Inconclusive(_))) {
+            break;
+        }
+        play = play_once(anomaly, how, program);
+    }
+    play
+}
+
+fn play_once(anomaly: &'static Anomaly, how: How, program: &Program) -> Play {
+    let mut stage = match Stage::new(program, anomaly.id, how) {
+        Ok(stage) => stage,
+        Err(upset) => {
+            return Play {
+                events: Vec::new(),
+                harms: BTreeSet::new(),
+                upset: Some(upset),
+            };
+        }
+    };
+    let upset = (anomaly.story)(&mut stage).err();
+    let events = stage.events();
+    let harms = judge(&events);
+    Play {
+        events,
+        harms,
+        upset,
+    }
+}
+
+impl Shown {
+    /// What is concluded.
+    pub(crate) fn verdict(&self) -> Verdict {
+        for play in [&self.naive, &self.ours] {
+            match &play.upset {
+                Some(Upset::Failed(why)) => return Verdict::OursFailed(why.clone()),
+                Some(Upset::Inconclusive(why) | Upset::Broken(why)) => {
+                    return Verdict::Inconclusive(why.clone());
+                }
+                None => {}
+            }
+        }
+        let unavoidable = self.anomaly.unavoidable;
+        let harm = self
+            .ours
+            .harms
+            .iter()
+            .find(|harm| !unavoidable.contains(harm));
+        if let Some(harm) = harm {
+            return Verdict::OursFailed(harm.to_string());
+        }
+        if !self.naive.harms.contains(&self.anomaly.harm) {
+            return Verdict::NaiveHeld;
+        }
+        Verdict::AsDescribed
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AsDescribed => f.write_str("as described: the naive lock fails, ours does not"),
+            Self::OursFailed(why) => write!(f, "OURS FAILED: {why}"),
+            Self::NaiveHeld => {
+                f.write_str("nothing shown: the naive lock did not fail as described")
+            }
+            Self::Inconclusive(why) => write!(f, "inconclusive: {why}"),
+        }
+    }
+}
