@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenure_core::{Action, Cancel, Error, Moment, Request, Shard};
+use tenure_core::{Action, Cancel, Error, Moment, Request, Retry, Shard};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -48,6 +48,23 @@ struct Queued {
     /// Time in the queue counts as time that the store takes to answer.
     deadline: Moment,
     answer: oneshot::Sender<Result<Answer, Error>>,
+    /// It was refused in another lane: it is not sent on once more.
+    again: bool,
+}
+
+impl Queued {
+    fn again(
+        link: &Link,
+        request: Request,
+        answer: oneshot::Sender<Result<Answer, Error>>,
+    ) -> Self {
+        Self {
+            request,
+            deadline: link.now().plus(CALL_LIMIT),
+            answer,
+            again: true,
+        }
+    }
 }
 
 /// The right to make one call; what has queued up meanwhile takes it over when it is dropped.
@@ -78,12 +95,35 @@ impl Lanes {
     /// here after its call.
     pub(crate) async fn ask(link: &Arc<Link>, request: Request) -> Result<Answer, Error> {
         let shard = link.store().shard(&request.name);
-        let (_slot, request) = match link.lanes().of(shard).enter(link, shard, request) {
+        let (slot, request) = match link.lanes().of(shard).enter(link, shard, request) {
             Ok(entered) => entered,
             Err(answer) => return answer.await.unwrap_or_else(|_| Err(closed())),
         };
-        let mut answers = link.ask_all(&[request], CALL_LIMIT).await;
-        answers.pop().unwrap_or_else(|| Err(closed()))
+        let batch = [request];
+        let mut answers = link.ask_all(&batch, CALL_LIMIT).await;
+        drop(slot);
+        let answer = answers.pop().unwrap_or_else(|| Err(closed()));
+        let [request] = batch;
+        let Some(elsewhere) = belongs_elsewhere(link, shard, &request, &answer) else {
+            return answer;
+        };
+        let (asker, arrives) = oneshot::channel();
+        let again = Queued::again(link, request, asker);
+        link.lanes().go_on(link, elsewhere, again);
+        arrives.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Sends a request on in the lane of another shard.
+    fn go_on(&self, link: &Arc<Link>, shard: Shard, queued: Queued) {
+        let mut traffic = self.of(shard).traffic();
+        if traffic.calls >= CALLS || !traffic.queue.is_empty() {
+            return traffic.queue.push_back(queued);
+        }
+        traffic.calls += 1;
+        drop(traffic);
+        let link = link.clone();
+        self.runtime
+            .spawn(carry(Slot { link, shard }, vec![queued]));
     }
 
     fn of(&self, shard: Shard) -> &Lane {
@@ -110,6 +150,7 @@ impl Lane {
             request,
             deadline: link.now().plus(CALL_LIMIT),
             answer,
+            again: false,
         });
         Err(arrives)
     }
@@ -158,21 +199,41 @@ async fn carry(slot: Slot, batch: Vec<Queued>) {
         }
         limit = limit.min(queued.deadline.since(now));
         requests.push(queued.request);
-        askers.push(queued.answer);
+        askers.push((queued.answer, queued.again));
     }
     if requests.is_empty() {
         return;
     }
     let answers = slot.link.ask_all(&requests, limit).await;
     let mut orphans = Vec::new();
-    for ((request, asker), answer) in requests.into_iter().zip(askers).zip(answers) {
-        if asker.send(answer).is_err() {
+    let link = &slot.link;
+    for ((request, (asker, again)), answer) in requests.into_iter().zip(askers).zip(answers) {
+        let elsewhere = belongs_elsewhere(link, slot.shard, &request, &answer);
+        if let (Some(shard), false, false) = (elsewhere, again, asker.is_closed()) {
+            let queued = Queued::again(link, request, asker);
+            link.lanes().go_on(link, shard, queued);
+        } else if asker.send(answer).is_err() {
             orphans.extend(cancellation(request));
         }
     }
     if !orphans.is_empty() {
-        slot.link.ask_all(&orphans, CALL_LIMIT).await;
+        link.ask_all(&orphans, CALL_LIMIT).await;
     }
+}
+
+/// Where to ask again, if a request was refused because it is no longer for this shard.
+fn belongs_elsewhere(
+    link: &Link,
+    shard: Shard,
+    request: &Request,
+    answer: &Result<Answer, Error>,
+) -> Option<Shard> {
+    let refused = |error: &Error| error.retry() == Retry::Later;
+    if !answer.as_ref().is_err_and(refused) {
+        return None;
+    }
+    let now = link.store().shard(&request.name);
+    (now != shard).then_some(now)
 }
 
 /// Undoes an acquire whose asker is gone. The asker has cancelled it too, but that may have overtaken

@@ -19,6 +19,9 @@ struct Door {
     store: MemoryStore,
     let_in: Semaphore,
     calls: Mutex<Vec<Vec<Request>>>,
+    /// Refused where it was, and to be asked for in another shard from then on.
+    moves: Mutex<Option<LockName>>,
+    moved: Mutex<Option<LockName>>,
 }
 
 impl Door {
@@ -37,12 +40,22 @@ impl Store for Door {
         self.calls.lock().unwrap().push(batch.to_vec());
         Box::pin(async move {
             self.let_in.acquire().await.unwrap().forget();
-            self.store.apply(batch).await
+            let mut replies = self.store.apply(batch).await;
+            let mut moves = self.moves.lock().unwrap();
+            let index = batch.iter().position(|it| Some(&it.name) == moves.as_ref());
+            if let Some(index) = index {
+                replies[index] = Err(Error::new(ErrorKind::Refused, "it is moving"));
+                *self.moved.lock().unwrap() = moves.take();
+            }
+            replies
         })
     }
 
     /// Names that begin with `far` are kept elsewhere.
     fn shard(&self, name: &LockName) -> Shard {
+        if self.moved.lock().unwrap().as_ref() == Some(name) {
+            return Shard::new(2);
+        }
         Shard::new(usize::from(name.as_str().starts_with("far")))
     }
 
@@ -75,6 +88,8 @@ impl World {
             store: MemoryStore::new(Arc::new(clock.clone())),
             let_in: Semaphore::new(0),
             calls: Mutex::default(),
+            moves: Mutex::default(),
+            moved: Mutex::default(),
         });
         let link = Link::new(door.clone(), Arc::new(clock), Handle::current());
         Self {
@@ -170,6 +185,28 @@ async fn a_shard_that_hangs_holds_up_no_other() {
     let _asker = world.asker(251);
     settle().await;
     assert_eq!(world.door.sizes(), [1, 1, 1, 1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_belongs_elsewhere_by_now_is_asked_for_there_and_holds_up_nobody() {
+    for alone in [true, false] {
+        let world = World::new();
+        let mut askers = world.crowd(if alone { 4 } else { 10 }).await;
+        let mover = if alone { 0 } else { 9 };
+        *world.door.moves.lock().unwrap() = Some(name(mover));
+        // Its call, and in its own lane it still waits while the others go on.
+        world.let_in(if alone { 4 } else { 5 }).await;
+        let moving = askers.remove(usize::from(mover));
+        for asker in askers {
+            assert!(asker.await.unwrap().is_ok());
+        }
+        assert!(!moving.is_finished());
+        let calls = world.door.calls.lock().unwrap().clone();
+        let last = calls.last().expect("it was sent on");
+        assert_eq!((last.len(), &last[0].name), (1, &name(mover)));
+        world.let_in(1).await;
+        assert!(moving.await.unwrap().is_ok());
+    }
 }
 
 #[tokio::test(start_paused = true)]

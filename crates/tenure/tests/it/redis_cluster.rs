@@ -206,6 +206,43 @@ async fn a_lock_on_its_way_is_refused_for_now_and_holds_up_no_other() {
     assert!(matches!(renewed.outcome, Outcome::Renewed { .. }));
 }
 
+#[tokio::test]
+async fn whoever_waits_for_a_slot_that_moves_holds_up_no_other_lock_of_its_node() {
+    let cluster = Cluster::start();
+    let tenure = tenure::connect(&cluster.url()).await.expect("it serves");
+    let moving: Vec<_> = (0..6)
+        .map(|number| cluster.name_at(0, &format!("moving {number}")))
+        .collect();
+    let key = |name: &str| format!("tenure:{name}");
+    for name in &moving {
+        cluster.begin_move(&key(name), 0, 1);
+    }
+    let mut waiting = Vec::new();
+    for name in &moving {
+        let lock = tenure.lock(name);
+        waiting.push(tokio::spawn(
+            async move { lock.try_acquire().await.map(drop) },
+        ));
+    }
+    tokio::task::yield_now().await;
+    for number in 0..20 {
+        let name = cluster.name_at(0, &format!("beside {number}"));
+        let guard = tenure.lock(&name).acquire().await.expect("it serves");
+        guard.release().await.expect("it is ours");
+    }
+    let held_up = waiting.iter().all(|task| !task.is_finished());
+    for name in &moving {
+        cluster.finish_move(&key(name), 0, 1);
+    }
+    assert!(held_up, "the others were done before any of those");
+    for (task, name) in waiting.into_iter().zip(&moving) {
+        // Whether it has arrived in time or not.
+        let _ = task.await.expect("no panic");
+        let guard = tenure.lock(name).acquire().await.expect("it serves");
+        guard.release().await.expect("it is ours");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_contend_go_on_while_their_slot_moves_back_and_forth() {
     let cluster = Cluster::start();

@@ -1,12 +1,12 @@
 //! [`Keys`]: where a lock is kept, and back from there to its name.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use percent_encoding::percent_decode_str;
 use tenure_core::LockName;
 
-use super::cluster::{Slots, slot};
+use super::cluster::{Nodes, Slots, slot};
 use super::encode::Texts;
 
 /// What is kept beside a lock; see prelude.lua.
@@ -26,6 +26,15 @@ pub(super) struct Keys {
 pub(super) struct Member {
     pub(super) slots: Arc<Slots>,
     pub(super) node: usize,
+    /// All of them.
+    pub(super) nodes: Weak<Nodes>,
+}
+
+impl Member {
+    /// Its number, and all of them; `None` once the store is gone.
+    pub(super) fn all(self) -> Option<(usize, Arc<Nodes>)> {
+        Some((self.node, self.nodes.upgrade()?))
+    }
 }
 
 impl Keys {
@@ -76,6 +85,11 @@ impl Keys {
         }
     }
 
+    /// Which node of a cluster this is.
+    pub(super) fn member(&self) -> Option<&Member> {
+        self.member.as_ref()
+    }
+
     /// Whether the keys of locks are told from others by how they begin.
     pub(super) fn are_apart(&self) -> bool {
         !self.prefix.is_empty()
@@ -110,7 +124,11 @@ mod tests {
     fn member() -> Keys {
         let slots = Arc::new(Slots::default());
         slots.learn(slot("tenure:a"), 1);
-        Keys::new("tenure:").of(Member { slots, node: 1 })
+        Keys::new("tenure:").of(Member {
+            slots,
+            node: 1,
+            nodes: Weak::new(),
+        })
     }
 
     #[test]

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, Value};
-use tenure_core::{ErrorKind, Push};
+use tenure_core::{ErrorKind, Push, Recovery};
 use tokio::sync::watch;
 
 use super::connection::{Link, Live, Wire};
 use super::errors::{self, Failure};
+use super::keys::Member;
 use super::options::Address;
 use super::sentinel::{self, Sentinels};
 use super::subscription::{Listeners, SecondConnection};
@@ -236,7 +237,7 @@ async fn primary(live: Live) -> Result<Live, Failure> {
     }
 }
 
-/// Passes on a push; under Sentinel only once it is sure that it comes from the primary.
+/// Passes on a push; under Sentinel and in a cluster only once it is sure that it comes from the primary.
 pub(super) fn deliver(
     listeners: &Arc<Listeners>,
     link: &Weak<Link>,
@@ -247,16 +248,26 @@ pub(super) fn deliver(
     let Some((listener, push)) = listeners.read(channel, text) else {
         return;
     };
-    let link = link.upgrade();
-    let sentinels = link.as_ref().and_then(|link| link.sentinels.clone());
-    let (Some(link), Some(sentinels), Push::Granted(grant)) = (link, sentinels, &push) else {
+    let (Some(link), Push::Granted(grant)) = (link.upgrade(), &push) else {
         return listener.pushed(push);
     };
     let (address, grant) = (address.clone(), grant.clone());
+    let member = match link.options.caution.recovery {
+        Recovery::Off => None,
+        _ => link.options.keys.member().cloned(),
+    };
+    if link.sentinels.is_none() && member.is_none() {
+        return listener.pushed(push);
+    }
     tokio::spawn(async move {
-        let vouching = sentinels.vouch_for_push(&address, grant, link.deadline());
+        let deadline = link.deadline();
+        let vouched = match (&link.sentinels, member.and_then(Member::all)) {
+            (Some(sentinels), _) => sentinels.vouch_for_push(&address, grant, deadline).await,
+            (None, Some((node, nodes))) => nodes.vouch_for_push(node, grant, deadline).await,
+            (None, None) => None,
+        };
         // Otherwise it is not told; the waiter asks again by itself.
-        if let Some(grant) = vouching.await {
+        if let Some(grant) = vouched {
             listener.pushed(Push::Granted(grant));
         }
     });

@@ -4,12 +4,14 @@
 //! the right one, `nodes` knows which that is, `layout` is how it finds out.
 
 mod address;
+mod confirm;
 mod diagnose;
 mod layout;
 mod nodes;
 mod redirect;
 mod route;
 mod slots;
+mod view;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -26,8 +28,8 @@ use super::guarantees::CLUSTER_GUARANTEES;
 use super::listing;
 use super::step::Nonces;
 use crate::clock::Clock;
-use nodes::Nodes;
 
+pub(super) use nodes::Nodes;
 pub(super) use redirect::Redirect;
 pub(super) use slots::{Slots, slot};
 
@@ -39,6 +41,12 @@ const LOOKS: u32 = 15;
 
 /// How often it is asked at most, with a reason.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Shards that differ by this share a lane of the client.
+const LANES: usize = 16;
+
+/// Where those wait whose slot nobody serves right now: a lane that few clusters have a node for.
+const APART: Shard = Shard::new(LANES - 1);
 
 /// Locks on a Redis Cluster. See the [module](super) for what it promises and what breaks it.
 #[derive(Debug)]
@@ -56,7 +64,7 @@ impl ClusterStore {
     /// keeps all of these nodes from serving us. No error shows the password.
     pub async fn connect(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let (options, seeds) = address::parse(url)?;
-        let nodes = Arc::new(Nodes::new(options, seeds, clock));
+        let nodes = Nodes::new(options, seeds, clock);
         nodes.refresh().await.map_err(|failure| failure.error())?;
         tokio::spawn(watch(Arc::downgrade(&nodes)));
         let nonces = Nonces::new()?;
@@ -90,9 +98,15 @@ impl Store for ClusterStore {
     }
 
     fn shard(&self, name: &LockName) -> Shard {
-        let slot = self.nodes.keys.slot(name);
-        let owner = slot.and_then(|slot| self.nodes.slots.owner(slot));
-        owner.map_or(Shard::WHOLE, Shard::new)
+        let slot = self.nodes.keys.slot(name).unwrap_or(0);
+        match self.nodes.slots.owner(slot) {
+            None => APART,
+            // Whoever has to wait until it has arrived holds up nobody else on that node.
+            Some(owner) if self.nodes.slots.is_moving(slot) => {
+                Shard::new(APART.number() + LANES * (owner + 1))
+            }
+            Some(owner) => Shard::new(owner),
+        }
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {

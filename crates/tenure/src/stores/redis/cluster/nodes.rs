@@ -14,6 +14,7 @@ use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::super::keys::{Keys, Member};
 use super::super::options::{Address, Options};
+use super::confirm::Confirmed;
 use super::layout::{self, Layout};
 use super::slots::{SLOTS, Slots};
 use crate::clock::{Clock, bounded};
@@ -21,10 +22,13 @@ use crate::clock::{Clock, bounded};
 /// How long to wait for others once one node has said who has what: another may know better.
 const SECOND_OPINION: Duration = Duration::from_millis(200);
 
+/// The number of no node.
+const NOBODY: usize = usize::MAX;
+
 /// The nodes of a cluster.
-pub(super) struct Nodes {
+pub(in super::super) struct Nodes {
     /// Of every node, but for its address.
-    options: Options,
+    pub(super) options: Options,
     /// Where the URL says that nodes are.
     seeds: Vec<Address>,
     pub(super) clock: Arc<dyn Clock>,
@@ -36,6 +40,8 @@ pub(super) struct Nodes {
     pub(super) outdated: Arc<Notify>,
     /// Held while asking around, so that one answer serves all.
     turn: tokio::sync::Mutex<()>,
+    pub(super) confirmed: Confirmed,
+    me: Weak<Nodes>,
 }
 
 #[derive(Default)]
@@ -52,23 +58,27 @@ struct Node {
 }
 
 impl Nodes {
-    pub(super) fn new(options: Options, seeds: Vec<Address>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(options: Options, seeds: Vec<Address>, clock: Arc<dyn Clock>) -> Arc<Self> {
         let slots = Arc::new(Slots::default());
-        let nobody = usize::MAX;
-        let member = Member {
-            slots: slots.clone(),
-            node: nobody,
-        };
-        Self {
-            keys: options.keys.clone().of(member),
-            options,
-            seeds,
-            clock,
-            slots,
-            known: Mutex::default(),
-            outdated: Arc::default(),
-            turn: tokio::sync::Mutex::default(),
-        }
+        Arc::new_cyclic(|me| {
+            let member = Member {
+                slots: slots.clone(),
+                node: NOBODY,
+                nodes: me.clone(),
+            };
+            Self {
+                keys: options.keys.clone().of(member),
+                options,
+                seeds,
+                clock,
+                slots,
+                known: Mutex::default(),
+                outdated: Arc::default(),
+                turn: tokio::sync::Mutex::default(),
+                confirmed: Confirmed::default(),
+                me: me.clone(),
+            }
+        })
     }
 
     /// No call lasts longer.
@@ -84,12 +94,16 @@ impl Nodes {
 
     /// All that have slots.
     pub(super) fn serving(&self) -> Vec<Arc<Link>> {
+        let numbered = self.numbered().into_iter();
+        numbered.map(|(_, link)| link).collect()
+    }
+
+    /// The same with their numbers.
+    pub(super) fn numbered(&self) -> Vec<(usize, Arc<Link>)> {
         let known = self.known();
-        known
-            .nodes
-            .iter()
-            .filter_map(|node| node.link.clone())
-            .collect()
+        let nodes = known.nodes.iter().enumerate();
+        let serving = nodes.filter_map(|(number, node)| Some((number, node.link.clone()?)));
+        serving.collect()
     }
 
     /// Whether somebody listens and a node cannot be heard: a replica may have taken its place.
@@ -146,11 +160,8 @@ impl Nodes {
             let mut known = self.known();
             known.listeners.retain(|(_, it)| it.strong_count() > 0);
             known.listeners.push((inbox.clone(), listener.clone()));
-            known
-                .nodes
-                .iter()
-                .filter_map(|node| node.link.clone())
-                .collect::<Vec<_>>()
+            let links = known.nodes.iter().filter_map(|node| node.link.clone());
+            links.collect::<Vec<_>>()
         };
         let listening = serving
             .iter()
@@ -236,6 +247,7 @@ impl Nodes {
             let member = Member {
                 slots: self.slots.clone(),
                 node: number,
+                nodes: self.me.clone(),
             };
             let link = Link::new(
                 self.options.at(address.clone()).of(member),

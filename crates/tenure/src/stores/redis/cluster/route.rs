@@ -11,6 +11,7 @@ use tenure_core::{Error, ErrorKind, Moment, Reply, Request};
 use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::super::step::{self, Nonces};
+use super::confirm::Place;
 use super::nodes::Nodes;
 use super::redirect::Redirect;
 
@@ -20,7 +21,7 @@ const REDIRECTS: usize = 5;
 /// Before asking again for a slot that nobody serves.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long requests that travel together wait for the slot of one of them.
+/// How long requests that travel together wait for a node that does not serve one of them.
 const IN_COMPANY: Duration = Duration::from_millis(150);
 
 /// Decides a batch. Never takes longer than a call may.
@@ -31,56 +32,100 @@ pub(super) async fn apply(
 ) -> Vec<Result<Reply, Error>> {
     let began = nodes.clock.now();
     let deadline = began.plus(nodes.call_timeout());
-    // Whoever travels alone holds up nobody by waiting.
-    let patience = match batch.len() {
-        1 => deadline,
-        _ => deadline.min(began.plus(IN_COMPANY)),
-    };
-    let mut results: Vec<Option<Result<Reply, Error>>> = batch.iter().map(|_| None).collect();
-    let mut open: Vec<usize> = (0..batch.len()).collect();
-    let mut rounds = 0;
-    while !open.is_empty() {
-        rounds += 1;
-        let (mut again, mut waits) = (Vec::new(), rounds > REDIRECTS);
-        for (index, answer) in ask(nodes, nonces, batch, open, deadline).await {
-            let failure = match answer {
-                Ok(reply) => {
-                    results[index] = Some(Ok(reply));
+    let mut trip = Trip::new(nodes, batch);
+    let travelling = trip.travel(nodes, nonces, batch, deadline);
+    tokio::join!(travelling, nodes.refresh_confirmations(batch));
+    let (mut results, places) = trip.arrive();
+    nodes.vouch(began, deadline, &mut results, &places).await;
+    results
+}
+
+/// A batch on its way.
+struct Trip {
+    /// What was answered, and by whom.
+    answers: Vec<Option<(Result<Reply, Error>, Option<Place>)>>,
+    /// Whether all of them are known to have to wait for their slots, and so hold up nobody.
+    apart: bool,
+}
+
+impl Trip {
+    fn new(nodes: &Nodes, batch: &[Request]) -> Self {
+        let refused = |request| nodes.refusal(request).map(|why| (Err(why), None));
+        let is_moving = |request: &Request| {
+            let slot = nodes.keys.slot(&request.name).unwrap_or(0);
+            nodes.slots.is_moving(slot) || nodes.slots.owner(slot).is_none()
+        };
+        Self {
+            answers: batch.iter().map(refused).collect(),
+            apart: batch.iter().all(is_moving),
+        }
+    }
+
+    async fn travel(
+        &mut self,
+        nodes: &Nodes,
+        nonces: &Nonces,
+        batch: &[Request],
+        deadline: Moment,
+    ) {
+        let open = (0..batch.len()).filter(|index| self.answers[*index].is_none());
+        let mut open: Vec<usize> = open.collect();
+        let mut rounds = 0;
+        // Whoever travels alone, or with others in the same position, holds up nobody by waiting.
+        let patience = match self.apart || batch.len() == 1 {
+            true => deadline,
+            false => deadline.min(nodes.clock.now().plus(IN_COMPANY)),
+        };
+        while !open.is_empty() {
+            rounds += 1;
+            let mut again = Vec::new();
+            for (index, place, answer) in ask(nodes, nonces, batch, open, deadline).await {
+                let slot = nodes.keys.slot(&batch[index].name).unwrap_or(0);
+                let redirect = answer.as_ref().err().and_then(|it| it.redirect.clone());
+                nodes
+                    .slots
+                    .set_moving(slot, redirect == Some(Redirect::Moving));
+                match (answer, redirect) {
+                    (Err(failure), Some(redirect)) => again.push((index, failure, redirect)),
+                    (answer, _) => {
+                        let answer = answer.map_err(|failure| failure.error());
+                        self.answers[index] = Some((answer, place));
+                    }
+                }
+            }
+            let waits = |(.., redirect): &(usize, Failure, Redirect)| {
+                rounds > REDIRECTS || !matches!(redirect, Redirect::Moved { .. })
+            };
+            let pause = if again.iter().any(waits) {
+                PAUSE
+            } else {
+                Duration::ZERO
+            };
+            let late = nodes.clock.now().plus(pause) >= patience;
+            open = Vec::new();
+            for (index, failure, redirect) in again {
+                // Whoever waits for a slot does so apart from all others, and is told to come again.
+                if late || redirect == Redirect::Moving && !self.apart {
+                    let answer = failure.in_cluster(&redirect).error();
+                    self.answers[index] = Some((Err(answer), None));
                     continue;
                 }
-                Err(failure) => failure,
-            };
-            match failure.redirect.clone() {
-                Some(redirect) => {
-                    waits |= !matches!(redirect, Redirect::Moved { .. });
-                    again.push((index, failure, redirect));
+                if redirect == Redirect::Down {
+                    nodes.outdated.notify_one();
                 }
-                None => results[index] = Some(Err(failure.error())),
+                open.push(index);
+            }
+            if !open.is_empty() && !pause.is_zero() {
+                nodes.clock.sleep(pause).await;
             }
         }
-        let pause = if waits { PAUSE } else { Duration::ZERO };
-        if again.is_empty() || nodes.clock.now().plus(pause) >= patience {
-            for (index, failure, redirect) in again {
-                results[index] = Some(Err(failure.in_cluster(&redirect).error()));
-            }
-            break;
-        }
-        if again
-            .iter()
-            .any(|(.., redirect)| *redirect == Redirect::Down)
-        {
-            nodes.outdated.notify_one();
-        }
-        if waits {
-            nodes.clock.sleep(pause).await;
-        }
-        open = again.into_iter().map(|(index, ..)| index).collect();
     }
-    let unasked = || Err(nobody().error());
-    results
-        .into_iter()
-        .map(|result| result.unwrap_or_else(unasked))
-        .collect()
+
+    fn arrive(self) -> (Vec<Result<Reply, Error>>, Vec<Option<Place>>) {
+        let unasked = || (Err(nobody().error()), None);
+        let answers = self.answers.into_iter();
+        answers.map(|answer| answer.unwrap_or_else(unasked)).unzip()
+    }
 }
 
 /// Asks each node for what is its own, all at once.
@@ -90,22 +135,22 @@ async fn ask(
     batch: &[Request],
     open: Vec<usize>,
     deadline: Moment,
-) -> Vec<(usize, Result<Reply, Failure>)> {
+) -> Vec<(usize, Option<Place>, Result<Reply, Failure>)> {
     let mut answers = Vec::with_capacity(open.len());
-    let mut groups: BTreeMap<usize, (Arc<Link>, Vec<usize>)> = BTreeMap::new();
+    let mut groups: BTreeMap<usize, (Arc<Link>, Vec<(usize, Place)>)> = BTreeMap::new();
     for index in open {
         let slot = nodes.keys.slot(&batch[index].name).unwrap_or(0);
         let owner = nodes.slots.owner(slot).zip(nodes.owner(slot));
         match owner {
             Some((number, link)) => {
                 let (_, group) = groups.entry(number).or_insert_with(|| (link, Vec::new()));
-                group.push(index);
+                group.push((index, (number, slot)));
             }
-            None => answers.push((index, Err(nobody()))),
+            None => answers.push((index, None, Err(nobody()))),
         }
     }
     let asking = groups.into_values().map(async |(link, group)| {
-        let requests = group.iter().map(|index| &batch[*index]);
+        let requests = group.iter().map(|(index, _)| &batch[*index]);
         let replies = step::decide(&link, nonces, requests, deadline).await;
         let replies = replies.into_iter().map(|reply| {
             reply.map_err(|failure| {
@@ -113,11 +158,9 @@ async fn ask(
                 failure.at(&link.options.address)
             })
         });
-        group
-            .iter()
-            .copied()
-            .zip(replies.collect::<Vec<_>>())
-            .collect::<Vec<_>>()
+        let answers = group.iter().zip(replies);
+        let answers = answers.map(|((index, place), reply)| (*index, Some(*place), reply));
+        answers.collect::<Vec<_>>()
     });
     answers.extend(join_all(asking).await.into_iter().flatten());
     answers

@@ -1,6 +1,6 @@
 //! Which slot a key is in, and which node has which slot.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 /// How many slots every cluster has.
 pub(in super::super) const SLOTS: u16 = 16_384;
@@ -20,27 +20,44 @@ pub(in super::super) fn slot(key: &str) -> u16 {
 /// CRC-16/XMODEM, which Redis prescribes.
 fn checksum(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |sum, byte| {
-        (0..8).fold(sum ^ (u16::from(*byte) << 8), |sum, _| {
-            let shifted = sum << 1;
-            if sum & 0x8000 == 0 {
-                shifted
-            } else {
-                shifted ^ 0x1021
-            }
-        })
+        (sum << 8) ^ REMAINDERS[usize::from((sum >> 8) ^ u16::from(*byte))]
     })
 }
+
+/// What is left of each byte.
+const REMAINDERS: [u16; 256] = {
+    let mut remainders = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut remainder = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            let carry = remainder & 0x8000 != 0;
+            remainder <<= 1;
+            if carry {
+                remainder ^= 0x1021;
+            }
+            bit += 1;
+        }
+        remainders[byte] = remainder;
+        byte += 1;
+    }
+    remainders
+};
 
 /// Who has which slot, as far as is known, by the number of the node.
 #[derive(Debug)]
 pub(in super::super) struct Slots {
     owners: Vec<AtomicU16>,
+    /// Which are on their way from one node to another, when last asked.
+    moving: Vec<AtomicBool>,
 }
 
 impl Default for Slots {
     fn default() -> Self {
         let owners = (0..SLOTS).map(|_| AtomicU16::new(NOBODY)).collect();
-        Self { owners }
+        let moving = (0..SLOTS).map(|_| AtomicBool::new(false)).collect();
+        Self { owners, moving }
     }
 }
 
@@ -59,6 +76,16 @@ impl Slots {
     /// Nobody has this slot. Answers whether that is news.
     pub(super) fn forget(&self, slot: u16) -> bool {
         self.set(slot, NOBODY)
+    }
+
+    /// Whether this slot was on its way when last asked.
+    pub(super) fn is_moving(&self, slot: u16) -> bool {
+        self.moving[usize::from(slot % SLOTS)].load(Ordering::Acquire)
+    }
+
+    /// Notes that this slot is on its way, or has arrived.
+    pub(super) fn set_moving(&self, slot: u16, moving: bool) {
+        self.moving[usize::from(slot % SLOTS)].store(moving, Ordering::Release);
     }
 
     /// How many slots somebody has.
@@ -98,6 +125,9 @@ mod tests {
         assert!(slots.learn(7, 2));
         assert!(!slots.learn(7, 2));
         assert_eq!((slots.owner(7), slots.count()), (Some(2), 1));
+        assert!(!slots.is_moving(7));
+        slots.set_moving(7, true);
+        assert!(slots.is_moving(7) && !slots.is_moving(8));
         assert!(slots.forget(7));
         assert_eq!(slots.owner(7), None);
     }

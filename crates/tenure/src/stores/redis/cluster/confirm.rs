@@ -1,0 +1,286 @@
+//! For how long a hold may be relied upon: a primary that was replaced and does not know it goes on granting
+//! and renewing, so its word alone is not enough.
+//!
+//! - A grant counts only after a majority of the primaries has confirmed the node as the one that has the
+//!   slot and is alive, asked *after* the grant had arrived.
+//! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
+//!
+//! A replica is promoted by the votes of a majority of the primaries, and none votes before it takes the
+//! node for failed. What that leaves open is in `docs/decisions/`.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tenure_core::{
+    Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Recovery, Reply, Request,
+};
+
+use super::super::connection::Link;
+use super::super::errors::Failure;
+use super::nodes::Nodes;
+use super::view::View;
+use crate::clock::bounded;
+
+/// How long a renewal waits for a confirmation before it makes do with the last one.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// For so long a majority that does not agree is asked again: word of a slot that has moved spreads from
+/// node to node.
+const HEARSAY: Duration = Duration::from_millis(500);
+
+/// Before it is asked again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Nodes that are confirmed at the same time, each for its own.
+const TURNS: usize = 16;
+
+/// Who has answered: the number of the node, and the slot.
+pub(super) type Place = (usize, u16);
+
+/// What was confirmed, and when that was asked for.
+#[derive(Default)]
+pub(super) struct Confirmed {
+    last: std::sync::Mutex<HashMap<Place, Moment>>,
+    /// What the last asking has found out, by node: it serves all who waited for it.
+    heard: std::sync::Mutex<HashMap<usize, (Moment, Vec<(usize, View)>)>>,
+    /// Held while they are asked.
+    turns: [tokio::sync::Mutex<()>; TURNS],
+}
+
+impl Nodes {
+    /// Whether the word of one node is not enough.
+    fn confirms(&self) -> bool {
+        self.options.caution.recovery != Recovery::Off
+    }
+
+    fn max_ttl(&self) -> Duration {
+        self.options.caution.max_ttl.duration()
+    }
+
+    /// Why this request must not be sent, if it must not.
+    pub(super) fn refusal(&self, request: &Request) -> Option<Error> {
+        let ttl = match &request.action {
+            Action::Acquire(acquire) => acquire.ttl,
+            Action::Renew(renew) if !renew.detach => renew.ttl,
+            _ => return None,
+        };
+        (self.confirms() && ttl.duration() > self.max_ttl()).then(|| {
+            Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "a lease of {:?} is longer than a failover is waited for ({:?}): ask for a \
+                     shorter one, or write ?max_ttl= with a longer time into the URL of every client",
+                    ttl.duration(),
+                    self.max_ttl()
+                ),
+            )
+        })
+    }
+
+    /// Renews the confirmations that these requests prolong holds by, if they are old, without waiting for
+    /// long. If that fails, holds last for as long as the last one allows.
+    pub(super) async fn refresh_confirmations(&self, batch: &[Request]) {
+        if !self.confirms() {
+            return;
+        }
+        let prolongs =
+            |request: &&Request| matches!(request.action, Action::Renew(_) | Action::Convert(_));
+        let now = self.clock.now();
+        let place = |request: &Request| {
+            let slot = self.keys.slot(&request.name)?;
+            Some((self.slots.owner(slot)?, slot))
+        };
+        let mut due: HashMap<usize, Vec<Place>> = HashMap::new();
+        for place in batch.iter().filter(prolongs).filter_map(place) {
+            let last = self.last(place);
+            if last.is_none_or(|asked| now.since(asked) >= self.max_ttl() / 4) {
+                due.entry(place.0).or_default().push(place);
+            }
+        }
+        let asking = due.into_values().map(async |places| {
+            let confirming = self.confirm(&places, now, now.plus(PATIENCE));
+            bounded(&*self.clock, PATIENCE * 2, confirming).await
+        });
+        futures_util::future::join_all(asking).await;
+    }
+
+    /// Shortens what nodes have answered to what may be relied upon. `began` is from before the
+    /// requests were sent; `places` says who has answered which.
+    pub(super) async fn vouch(
+        &self,
+        began: Moment,
+        deadline: Moment,
+        replies: &mut [Result<Reply, Error>],
+        places: &[Option<Place>],
+    ) {
+        if !self.confirms() {
+            return;
+        }
+        let mut granted: HashMap<usize, Vec<Place>> = HashMap::new();
+        for (reply, place) in replies.iter().zip(places) {
+            let is_grant =
+                matches!(reply, Ok(reply) if matches!(reply.outcome, Outcome::Granted(_)));
+            if let (true, Some(place)) = (is_grant, place) {
+                granted.entry(place.0).or_default().push(*place);
+            }
+        }
+        let arrived = self.clock.now();
+        let asking = granted.iter().map(async |(node, places)| {
+            let confirming = self.confirm(places, arrived, deadline);
+            (*node, confirming.await)
+        });
+        let confirmed: HashMap<usize, HashSet<Place>> = futures_util::future::join_all(asking)
+            .await
+            .into_iter()
+            .collect();
+        for (result, place) in replies.iter_mut().zip(places) {
+            let (Ok(reply), Some(place)) = (&mut *result, place) else {
+                continue;
+            };
+            let until = self.last(*place).map(|asked| asked.plus(self.max_ttl()));
+            let left = until.map_or(Duration::ZERO, |until| until.since(began));
+            let latest = reply.now.plus(left);
+            let (expiry, sure) = match &mut reply.outcome {
+                Outcome::Granted(grant) => {
+                    let sure = confirmed.get(&place.0).is_some_and(|it| it.contains(place));
+                    (&mut grant.expiry, sure)
+                }
+                Outcome::Renewed { expiry } | Outcome::Converted { expiry } => (expiry, true),
+                _ => continue,
+            };
+            *expiry = latest.min(*expiry);
+            if !sure || left.is_zero() {
+                self.outdated.notify_one();
+                *result = Err(unconfirmed().error());
+            }
+        }
+    }
+
+    /// The same for a grant that was pushed by this node; `None` if it cannot be relied upon.
+    pub(in super::super) async fn vouch_for_push(
+        &self,
+        node: usize,
+        mut grant: PushedGrant,
+        deadline: Moment,
+    ) -> Option<PushedGrant> {
+        let place = (node, self.keys.slot(&grant.name)?);
+        let confirmed = self.confirm(&[place], self.clock.now(), deadline).await;
+        grant.expiry = grant.expiry.min(grant.now.plus(self.max_ttl()));
+        confirmed.contains(&place).then_some(grant)
+    }
+
+    /// Which of these places of one node a majority, asked at or after `since`, has confirmed.
+    async fn confirm(&self, places: &[Place], since: Moment, deadline: Moment) -> HashSet<Place> {
+        let Some((node, _)) = places.first() else {
+            return HashSet::new();
+        };
+        let _turn = self.confirmed.turns[node % TURNS].lock().await;
+        let patience = deadline.min(self.clock.now().plus(HEARSAY));
+        loop {
+            let confirmed = self.confirmed_by_hearsay(*node, places, since);
+            if confirmed.len() == places.iter().collect::<HashSet<_>>().len() {
+                return confirmed;
+            }
+            let first = self.heard(*node).is_none_or(|asked| asked < since);
+            if !first {
+                if self.clock.now().plus(PAUSE) >= patience {
+                    return confirmed;
+                }
+                self.clock.sleep(PAUSE).await;
+            }
+            self.ask_all(*node, places, deadline).await;
+        }
+    }
+
+    /// What the last asking says, if it was at or after `since`.
+    fn confirmed_by_hearsay(&self, node: usize, places: &[Place], since: Moment) -> HashSet<Place> {
+        let heard = self.confirmed.heard.lock();
+        let heard = heard.unwrap_or_else(PoisonError::into_inner);
+        let Some((asked, views)) = heard.get(&node).filter(|(asked, _)| *asked >= since) else {
+            return HashSet::new();
+        };
+        let agreed = places.iter().copied().filter(|place| agree(views, *place));
+        let agreed: HashSet<_> = agreed.collect();
+        let mut last = self.confirmations();
+        for place in &agreed {
+            let latest = last.entry(*place).or_insert(*asked);
+            *latest = (*latest).max(*asked);
+        }
+        agreed
+    }
+
+    /// Asks all primaries at once, until enough of them agree.
+    async fn ask_all(&self, node: usize, places: &[Place], deadline: Moment) {
+        let asked = self.clock.now();
+        let mut asking: FuturesUnordered<_> = self
+            .numbered()
+            .into_iter()
+            .map(async |(number, link)| (number, view(&link, deadline).await))
+            .collect();
+        let mut views = Vec::new();
+        while let Some((number, view)) = asking.next().await {
+            views.extend(view.map(|view| (number, view)));
+            if places.iter().all(|place| agree(&views, *place)) {
+                break;
+            }
+        }
+        let heard = self.confirmed.heard.lock();
+        let mut heard = heard.unwrap_or_else(PoisonError::into_inner);
+        heard.insert(node, (asked, views));
+    }
+
+    /// When the last asking about this node was.
+    fn heard(&self, node: usize) -> Option<Moment> {
+        let heard = self.confirmed.heard.lock();
+        let heard = heard.unwrap_or_else(PoisonError::into_inner);
+        heard.get(&node).map(|(asked, _)| *asked)
+    }
+
+    /// When the last confirmation of this place was asked for.
+    fn last(&self, place: Place) -> Option<Moment> {
+        self.confirmations().get(&place).copied()
+    }
+
+    fn confirmations(&self) -> MutexGuard<'_, HashMap<Place, Moment>> {
+        let last = self.confirmed.last.lock();
+        last.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a majority of the primaries takes the node of this place for the one that has the slot.
+fn agree(views: &[(usize, View)], (node, slot): Place) -> bool {
+    // Who it is, it says itself.
+    let Some((_, own)) = views.iter().find(|(number, _)| *number == node) else {
+        return false;
+    };
+    let voices = views
+        .iter()
+        .map(|(_, view)| view)
+        .filter(|view| view.votes());
+    let needed = views.iter().map(|(_, view)| view.majority()).max();
+    let agreeing = voices.filter(|view| view.confirms(&own.myself, slot));
+    // One that was asked at two addresses has one voice.
+    let agreeing: HashSet<_> = agreeing.map(|view| &view.myself).collect();
+    needed.is_some_and(|needed| agreeing.len() >= needed)
+}
+
+/// What the node at the other end of `link` says; `None` if it says nothing.
+async fn view(link: &Link, deadline: Moment) -> Option<View> {
+    let live = link.live(deadline).await.ok()?;
+    let mut command = redis::cmd("CLUSTER");
+    command.arg("NODES");
+    let said = link.send(&live, &command, deadline).await.ok()?;
+    let text: String = redis::from_redis_value(said).ok()?;
+    View::read(&text)
+}
+
+fn unconfirmed() -> Failure {
+    Failure::new(
+        ErrorKind::Unavailable,
+        "no majority of the cluster's primaries confirms that the node which granted this lock still \
+         has it: that node may have been replaced, or too many others cannot be reached",
+    )
+}

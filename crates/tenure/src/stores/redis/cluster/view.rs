@@ -1,0 +1,106 @@
+//! [`View`]: what one node of a cluster says about all of them, read from `CLUSTER NODES`.
+
+use std::collections::HashMap;
+
+use super::slots::SLOTS;
+
+/// What one node says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct View {
+    /// The node that says so, by its id.
+    pub(super) myself: String,
+    /// Primaries that have slots, by id: only they vote when a primary is to be replaced.
+    primaries: HashMap<String, Primary>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Primary {
+    /// Heard of lately, and not said to have failed.
+    sound: bool,
+    /// First and last of each range.
+    slots: Vec<(u16, u16)>,
+}
+
+impl View {
+    /// Reads lines of `id address flags primary ping pong epoch link slots...`.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let mut myself = None;
+        let mut primaries = HashMap::new();
+        for line in text.lines() {
+            let mut words = line.split(' ');
+            let (id, _address, flags) = (words.next()?, words.next()?, words.next()?);
+            let has = |flag: &str| flags.split(',').any(|it| it == flag);
+            if has("myself") {
+                myself = Some(id.to_owned());
+            }
+            let slots: Vec<_> = words.skip(5).filter_map(range).collect();
+            if has("master") && !slots.is_empty() {
+                let sound = !has("fail") && !has("fail?");
+                primaries.insert(id.to_owned(), Primary { sound, slots });
+            }
+        }
+        let myself = myself?;
+        Some(Self { myself, primaries })
+    }
+
+    /// Whether its voice counts.
+    pub(super) fn votes(&self) -> bool {
+        self.primaries.contains_key(&self.myself)
+    }
+
+    /// How many make a majority.
+    pub(super) fn majority(&self) -> usize {
+        self.primaries.len() / 2 + 1
+    }
+
+    /// Whether it takes `node` for the one that has `slot`, and for alive.
+    pub(super) fn confirms(&self, node: &str, slot: u16) -> bool {
+        let has = |(first, last): &(u16, u16)| (*first..=*last).contains(&slot);
+        let primary = self.primaries.get(node);
+        primary.is_some_and(|primary| primary.sound && primary.slots.iter().any(has))
+    }
+}
+
+/// `7` or `0-5460`; `[93->-id]` is on its way, and still where it was.
+fn range(word: &str) -> Option<(u16, u16)> {
+    let (first, last) = word.split_once('-').unwrap_or((word, word));
+    let slot = |text: &str| text.parse().ok().filter(|slot| *slot < SLOTS);
+    Some((slot(first)?, slot(last)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODES: &str = "\
+aa 127.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-99 200 [93->-bb] [94-<-bb]
+bb 127.0.0.1:7001@17001,host master,fail? - 5 9 2 connected 100-199
+cc 127.0.0.1:7002@17002 master,fail - 5 9 3 disconnected 201-16383
+dd 127.0.0.1:7003@17003 slave cc 0 9 3 connected
+ee 127.0.0.1:7004@17004 master - 0 9 0 connected
+";
+
+    #[test]
+    fn a_primary_counts_while_it_is_sound_and_has_the_slot() {
+        let view = View::read(NODES).expect("well formed");
+        assert!(view.votes());
+        assert!(view.confirms("aa", 99) && view.confirms("aa", 200));
+        assert!(view.confirms("aa", 93), "it is still there");
+        assert!(!view.confirms("aa", 100));
+        assert!(!view.confirms("bb", 150), "nobody has heard of it lately");
+        assert!(!view.confirms("cc", 300), "it has failed");
+        assert!(!view.confirms("dd", 300), "a replica");
+        assert!(!view.confirms("nobody", 1));
+    }
+
+    #[test]
+    fn only_primaries_with_slots_make_a_majority() {
+        let view = View::read(NODES).expect("well formed");
+        assert_eq!(view.majority(), 2, "of three");
+        let replica = NODES
+            .replace("myself,", "")
+            .replace("slave", "myself,slave");
+        assert!(!View::read(&replica).expect("well formed").votes());
+        assert_eq!(View::read("?"), None);
+    }
+}
