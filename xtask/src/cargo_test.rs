@@ -14,8 +14,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long after cargo ended its output may stay open. Servers stopped by a test need a moment.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// `cargo test` over the workspace with every feature, plus what the user adds.
-pub(crate) fn command(args: &[String]) -> Command {
+/// `cargo test` over the workspace with every feature, plus what the user adds, less what is left out.
+pub(crate) fn command(args: &[String], left_out: &[&str]) -> Command {
     let mut command = shell::cargo(["test"]);
     let own = args.split(|arg| arg == "--").next().unwrap_or_default();
     let names_package = |arg: &String| arg.starts_with("-p") || arg.starts_with("--package");
@@ -26,6 +26,12 @@ pub(crate) fn command(args: &[String]) -> Command {
     command
         .args(["--all-features", "--no-fail-fast"])
         .args(args);
+    if !left_out.is_empty() && !args.iter().any(|arg| arg == "--") {
+        command.arg("--");
+    }
+    for test in left_out {
+        command.args(["--skip", test]);
+    }
     // A developer's own store must neither change the result nor be locked by a test.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -158,11 +164,21 @@ mod tests {
     fn a_named_package_replaces_the_workspace() {
         let shown = |args: &[&str]| {
             let args: Vec<String> = args.iter().map(ToString::to_string).collect();
-            shell::show(&command(&args))
+            shell::show(&command(&args, &[]))
         };
         assert!(shown(&[]).contains("--workspace"));
         assert!(shown(&["--", "-please"]).contains("--workspace"));
         assert!(!shown(&["-p", "tenure"]).contains("--workspace"));
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_to_the_test_binaries() {
+        let shown = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            shell::show(&command(&args, &["one", "two"]))
+        };
+        assert!(shown(&[]).ends_with(" -- --skip one --skip two"));
+        assert!(shown(&["--", "name"]).ends_with(" -- name --skip one --skip two"));
     }
 
     #[test]

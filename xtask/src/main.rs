@@ -13,6 +13,7 @@ mod package_manager;
 mod python;
 mod shell;
 mod steps;
+mod theirs;
 
 use std::process::ExitCode;
 

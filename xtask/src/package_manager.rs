@@ -12,6 +12,8 @@ pub(crate) enum Package {
     PythonWithVenv,
     Rustfmt,
     Clippy,
+    Node,
+    Go,
 }
 
 /// One package manager and how it is spoken to.
@@ -37,6 +39,8 @@ const KNOWN: [PackageManager; 5] = [
             Package::PythonWithVenv => &["python3", "python3-venv"],
             Package::Rustfmt => &["rustfmt"],
             Package::Clippy => &["rust-clippy"],
+            Package::Node => &["nodejs", "npm"],
+            Package::Go => &["golang-go"],
         },
     },
     PackageManager {
@@ -49,6 +53,8 @@ const KNOWN: [PackageManager; 5] = [
             Package::PythonWithVenv => &["python3", "python3-pip"],
             Package::Rustfmt => &["rustfmt"],
             Package::Clippy => &["clippy"],
+            Package::Node => &["nodejs", "npm"],
+            Package::Go => &["golang"],
         },
     },
     PackageManager {
@@ -61,6 +67,8 @@ const KNOWN: [PackageManager; 5] = [
             Package::PythonWithVenv => &["python3", "py3-pip"],
             Package::Rustfmt => &["rustfmt"],
             Package::Clippy => &["rust-clippy"],
+            Package::Node => &["nodejs", "npm"],
+            Package::Go => &["go"],
         },
     },
     PackageManager {
@@ -73,6 +81,8 @@ const KNOWN: [PackageManager; 5] = [
             Package::RedisServer => &["valkey"],
             Package::PythonWithVenv => &["python"],
             Package::Rustfmt | Package::Clippy => &["rust"],
+            Package::Node => &["nodejs", "npm"],
+            Package::Go => &["go"],
         },
     },
     PackageManager {
@@ -84,6 +94,8 @@ const KNOWN: [PackageManager; 5] = [
             Package::RedisServer => &["redis"],
             Package::PythonWithVenv => &["python3"],
             Package::Rustfmt | Package::Clippy => &["rust"],
+            Package::Node => &["node"],
+            Package::Go => &["go"],
         },
     },
 ];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::counts::Counts;
 use crate::options::{Step, TestOptions};
 use crate::shell::{self, Failure, paint};
-use crate::{cargo_test, features, needs, python};
+use crate::{cargo_test, features, needs, python, theirs};
 
 /// Runs the chosen steps, each with a heading and its time, and ends with the counts.
 pub(crate) fn test(options: &TestOptions) -> ExitCode {
@@ -24,13 +24,13 @@ pub(crate) fn test(options: &TestOptions) -> ExitCode {
             continue;
         }
         shell::heading(step.name());
-        let (result, time) = shell::timed(|| run(*step, options, &mut report.counts));
+        let (result, time) = shell::timed(|| run(*step, options, &mut report));
         report.add(*step, &result, time);
     }
     report.close()
 }
 
-fn run(step: Step, options: &TestOptions, counts: &mut Counts) -> Result<(), Failure> {
+fn run(step: Step, options: &TestOptions, report: &mut Report) -> Result<(), Failure> {
     match step {
         Step::Fmt => shell::run(&mut shell::cargo(["fmt", "--all", "--check"])),
         Step::Clippy => {
@@ -49,8 +49,12 @@ fn run(step: Step, options: &TestOptions, counts: &mut Counts) -> Result<(), Fai
         }
         Step::Tests => {
             let python = python::provide()?;
-            let mut command = cargo_test::command(&options.cargo_test_args);
-            cargo_test::run(command.env(python::VARIABLE, python), counts)
+            let theirs = theirs::provide();
+            let left_out: Vec<_> = theirs.missing.iter().map(|missing| missing.test).collect();
+            let mut command = cargo_test::command(&options.cargo_test_args, &left_out);
+            command.env(python::VARIABLE, python).envs(theirs.variables);
+            report.left_out = theirs.missing;
+            cargo_test::run(&mut command, &mut report.counts)
         }
     }
 }
@@ -62,6 +66,8 @@ struct Report {
     counts: Counts,
     failed_steps: u64,
     not_run: Vec<&'static str>,
+    /// Tests for which this machine lacks something that could not be installed.
+    left_out: Vec<theirs::Missing>,
 }
 
 impl Report {
@@ -88,6 +94,10 @@ impl Report {
         self.lines.iter().for_each(|line| shell::say(line));
         if !self.not_run.is_empty() {
             shell::say(&format!("{:<9} {}", "not run:", self.not_run.join(", ")));
+        }
+        for theirs::Missing { test, why } in &self.left_out {
+            let line = format!("{:<9} {test}: {why}", "NOT RUN:");
+            shell::say(&paint("33", &line));
         }
         let Counts {
             passed,

@@ -74,6 +74,8 @@ mod redis_store;
 mod redis_tls;
 #[cfg(all(feature = "test-util", feature = "redis"))]
 mod redlock;
+#[cfg(all(feature = "test-util", feature = "redis"))]
+mod redlock_interop;
 mod support;
 
 #[cfg(feature = "sqlite")]

@@ -1,21 +1,19 @@
 //! On the same Redis keys, tenure and redis-py's `Lock` exclude each other, both ways.
 //!
-//! The real package is installed by `cargo xtask test`, which names its Python in
-//! `TENURE_TEST_PYTHON`.
+//! The same on several servers: `redlock_interop`.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use tenure::{Attempt, Tenure};
 
 use crate::support::redis_server::RedisServer;
+use crate::support::theirs::Theirs;
 use crate::support::wait::eventually_async;
 
 #[tokio::test]
 async fn their_lock_keeps_us_out_and_their_release_lets_our_waiter_in() {
     let (server, tenure) = ours().await;
-    let mut theirs = Theirs::start(&server);
+    let mut theirs = Theirs::python_lock(&server);
     assert_eq!(theirs.say("try job 60"), "acquired");
 
     let Attempt::Busy(blocked) = tenure.lock("job").try_acquire().await.unwrap() else {
@@ -37,7 +35,7 @@ async fn their_lock_keeps_us_out_and_their_release_lets_our_waiter_in() {
 #[tokio::test]
 async fn our_waiter_gets_in_when_their_lock_expires() {
     let (server, tenure) = ours().await;
-    let mut theirs = Theirs::start(&server);
+    let mut theirs = Theirs::python_lock(&server);
     assert_eq!(theirs.say("try job 0.7"), "acquired");
     let guard = tenure
         .lock("job")
@@ -55,7 +53,7 @@ async fn our_waiter_gets_in_when_their_lock_expires() {
 #[tokio::test]
 async fn our_lock_keeps_their_waiter_out_until_we_release() {
     let (server, tenure) = ours().await;
-    let mut theirs = Theirs::start(&server);
+    let mut theirs = Theirs::python_lock(&server);
     let guard = tenure.lock("job").acquire().await.unwrap();
     assert_eq!(theirs.say("try job 60"), "busy");
     theirs.tell("wait job 60");
@@ -67,7 +65,7 @@ async fn our_lock_keeps_their_waiter_out_until_we_release() {
 #[tokio::test]
 async fn readers_and_permits_keep_them_out_too() {
     let (server, tenure) = ours().await;
-    let mut theirs = Theirs::start(&server);
+    let mut theirs = Theirs::python_lock(&server);
     let reader = tenure.rwlock("doc").read().acquire().await.unwrap();
     let permit = tenure.semaphore("gpu", 4).acquire().await.unwrap();
     assert_eq!(theirs.say("try doc 60"), "busy");
@@ -81,7 +79,7 @@ async fn readers_and_permits_keep_them_out_too() {
 #[tokio::test]
 async fn a_foreign_key_without_expiry_is_held_for_ever_and_said_to_be_foreign() {
     let (server, tenure) = ours().await;
-    let mut theirs = Theirs::start(&server);
+    let mut theirs = Theirs::python_lock(&server);
     assert_eq!(theirs.say("try job none"), "acquired");
     let Attempt::Busy(blocked) = tenure.lock("job").try_acquire().await.unwrap() else {
         panic!("we got a lock that redis-py holds");
@@ -149,66 +147,4 @@ async fn waits(tenure: &Tenure, name: &str) {
         (!snapshot.waiters.is_empty()).then_some(())
     })
     .await;
-}
-
-/// A Python process that uses redis-py's `Lock`.
-pub(crate) struct Theirs {
-    process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Theirs {
-    fn start(server: &RedisServer) -> Self {
-        Self::run(include_str!("support/foreign_lock.py"), &[server.port()])
-    }
-
-    /// One that does so on several servers at once.
-    pub(crate) fn start_redlock(ports: &[u16]) -> Self {
-        Self::run(include_str!("support/foreign_redlock.py"), ports)
-    }
-
-    fn run(program: &str, ports: &[u16]) -> Self {
-        let python = std::env::var_os("TENURE_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-        let mut process = Command::new(python)
-            .args(["-c", program])
-            .args(ports.iter().map(ToString::to_string))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a Python with the package redis; `cargo xtask test` provides one");
-        let input = process.stdin.take().expect("piped");
-        let output = BufReader::new(process.stdout.take().expect("piped"));
-        Self {
-            process,
-            input,
-            output,
-        }
-    }
-
-    pub(crate) fn say(&mut self, words: &str) -> String {
-        self.tell(words);
-        self.hear()
-    }
-
-    fn tell(&mut self, words: &str) {
-        writeln!(self.input, "{words}").expect("Python listens");
-    }
-
-    fn hear(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("Python answers");
-        assert!(
-            !line.is_empty(),
-            "Python ended: does it have the package redis? `cargo xtask test` provides one"
-        );
-        line.trim().to_owned()
-    }
-}
-
-impl Drop for Theirs {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

@@ -1,36 +1,33 @@
-//! Redlock on real servers: some of them hang, die, come back empty or turn out to be one; and beside
-//! others who lock the same keys.
-
-use std::time::Duration;
+//! Redlock on real servers: some of them hang, die, come back empty or turn out to be one. Beside others
+//! who lock the same keys: `redlock_interop`.
 
 use tenure::{Attempt, ErrorKind, Loss, Severity, Tenure};
 
 use crate::client_world::{acquired, millis, secs};
-use crate::redis_interop::Theirs;
 use crate::support::redis_server::RedisServer;
 use crate::support::wait::{PATIENCE, elapsed, eventually_async, real_time};
 
 /// Nothing below is about this time-out, and a busy machine needs its time.
 const PATIENT: &str = "node_timeout=1s&recovery=open";
 
-struct Servers(Vec<RedisServer>);
+pub(crate) struct Servers(pub(crate) Vec<RedisServer>);
 
 impl Servers {
-    fn start(count: usize) -> Self {
+    pub(crate) fn start(count: usize) -> Self {
         Self((0..count).map(|_| RedisServer::start()).collect())
     }
 
-    fn url(&self, scheme: &str) -> String {
+    pub(crate) fn url(&self, scheme: &str) -> String {
         let addresses: Vec<_> = self.0.iter().map(RedisServer::address).collect();
         format!("{scheme}://{}?{PATIENT}", addresses.join(","))
     }
 
-    async fn client(&self) -> Tenure {
+    pub(crate) async fn client(&self) -> Tenure {
         tenure::connect(&self.url("redlock")).await.unwrap()
     }
 
     /// On how many of these servers there is a key.
-    fn votes(&self, servers: std::ops::Range<usize>, key: &str) -> usize {
+    pub(crate) fn votes(&self, servers: std::ops::Range<usize>, key: &str) -> usize {
         let servers = self.0[servers].iter();
         let held = servers.filter(|server| server.command(&["EXISTS", key]) == "1");
         held.count()
@@ -292,69 +289,4 @@ async fn dual_primary_takes_both_and_refuses_while_one_is_down() {
     let renewed = async || (guard.remaining() > millis(2_500)).then_some(());
     eventually_async("a holder keeps what it has", renewed).await;
     guard.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn beside_redis_py_on_the_same_servers_and_keys() {
-    let servers = Servers::start(3);
-    let ports: Vec<_> = servers.0.iter().map(RedisServer::port).collect();
-    let mut theirs = Theirs::start_redlock(&ports);
-    let url = format!("{}&prefix=", servers.url("redlock"));
-    let tenure = tenure::connect(&url).await.unwrap();
-
-    assert_eq!(theirs.say("try job 60"), "acquired");
-    let Attempt::Busy(blocked) = tenure.lock("job").try_acquire().await.unwrap() else {
-        panic!("we got a lock that they hold");
-    };
-    assert!(blocked.contention.is_foreign());
-    let waiting = tokio::spawn(tenure.lock("job").acquire());
-    assert_eq!(theirs.say("release job"), "released");
-    let guard = waiting.await.unwrap().unwrap();
-    assert_eq!(theirs.say("try job 60"), "busy");
-    guard.ensure().unwrap();
-    guard.release().await.unwrap();
-    let free = async || (servers.votes(0..3, "job") == 0).then_some(());
-    eventually_async("ours is gone everywhere", free).await;
-    assert_eq!(theirs.say("try job 60"), "acquired");
-}
-
-/// The plain protocol of them all: SET NX PX and compare-and-delete.
-#[tokio::test]
-async fn a_foreign_majority_keeps_us_out_and_a_foreign_minority_does_not() {
-    let servers = Servers::start(5);
-    let url = format!("{}&prefix=", servers.url("redlock"));
-    let tenure = tenure::connect(&url).await.unwrap();
-    let set = |index: usize, key: &str| {
-        let server = &servers.0[index];
-        server.command(&["SET", key, "theirs", "NX", "PX", "60000"])
-    };
-    for index in 0..2 {
-        assert_eq!(set(index, "job"), "OK");
-    }
-    let guard = acquired(tenure.lock("job").try_acquire().await.unwrap());
-    for index in 2..5 {
-        assert_eq!(set(index, "job"), "(nil)", "we hold the others");
-    }
-    guard.release().await.unwrap();
-    assert_eq!(servers.votes(0..2, "job"), 2, "theirs are untouched");
-
-    for index in 0..3 {
-        set(index, "job");
-    }
-    let busy = tenure.lock("job").try_acquire().await.unwrap();
-    assert!(matches!(busy, Attempt::Busy(_)));
-    assert_eq!(
-        servers.votes(3..5, "job"),
-        0,
-        "and what we got is given back"
-    );
-    let holds: Duration = blocked_for(&busy);
-    assert!(holds <= secs(61), "{holds:?}");
-}
-
-fn blocked_for(attempt: &Attempt) -> Duration {
-    match attempt {
-        Attempt::Busy(blocked) => blocked.expires_in(&blocked.contention.holders[0]).unwrap(),
-        Attempt::Acquired(_) => panic!("not busy"),
-    }
 }

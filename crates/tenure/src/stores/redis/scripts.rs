@@ -36,10 +36,32 @@ macro_rules! parts {
 static SCRIPTS: LazyLock<[Script; 9]> = LazyLock::new(|| {
     // In the order of `ScriptName`. What is quick comes before what it can do without.
     [
-        parts!("prelude", "acquire_quick", "texts", "waiters", "rules", "acquire"),
-        parts!("prelude", "renew_quick", "texts", "waiters", "rules", "renew"),
+        parts!(
+            "prelude",
+            "acquire_quick",
+            "texts",
+            "waiters",
+            "rules",
+            "acquire"
+        ),
+        parts!(
+            "prelude",
+            "renew_quick",
+            "texts",
+            "waiters",
+            "rules",
+            "renew"
+        ),
         parts!("prelude", "texts", "waiters", "rules", "convert"),
-        parts!("prelude", "release_quick", "texts", "waiters", "release_handover", "rules", "release"),
+        parts!(
+            "prelude",
+            "release_quick",
+            "texts",
+            "waiters",
+            "release_handover",
+            "rules",
+            "release"
+        ),
         parts!("prelude", "texts", "waiters", "rules", "cancel"),
         parts!("prelude", "texts", "waiters", "rules", "force_release"),
         parts!("prelude", "texts", "waiters", "rules", "admit"),

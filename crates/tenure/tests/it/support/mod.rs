@@ -11,4 +11,6 @@ pub(crate) mod proxy;
 pub(crate) mod redis_server;
 #[cfg(feature = "redis")]
 pub(crate) mod sentinels;
+#[cfg(feature = "redis")]
+pub(crate) mod theirs;
 pub(crate) mod wait;
