@@ -14,6 +14,7 @@ use tenure_core::{
 
 use crate::all::All;
 use crate::clock::Clock;
+use crate::coalesce::Coalesce;
 use crate::election::Election;
 use crate::gate::Gates;
 use crate::hold::{GivenUp, Hold};
@@ -25,7 +26,9 @@ use crate::mailbox::Mailbox;
 use crate::once_per::OncePer;
 use crate::owner::Owner;
 use crate::random;
+use crate::sequence::Sequence;
 use crate::standing::Loss;
+use crate::worker::WorkerPool;
 
 /// A client of one store. Cheap to clone; all clones are the same client.
 ///
@@ -144,6 +147,23 @@ impl Tenure {
     /// Something that the whole fleet is to run at most once per period, by the store's clock.
     pub fn once_per(&self, name: impl Into<String>, period: Duration) -> OncePer {
         OncePer::new(self.clone(), name.into(), period)
+    }
+
+    /// A cached value that one caller rebuilds when it is missing, and the others wait for.
+    #[must_use]
+    pub fn coalesce(&self, key: impl Into<String>) -> Coalesce {
+        Coalesce::new(self.clone(), key.into())
+    }
+
+    /// Numbers that grow and are never given twice, with gaps.
+    #[must_use]
+    pub fn sequence(&self, name: impl Into<String>) -> Sequence {
+        Sequence::new(self.clone(), name.into())
+    }
+
+    /// A number below `size` that nobody else in this pool has, for as long as this process lives.
+    pub fn worker_number(&self, pool: impl Into<String>, size: u32) -> WorkerPool {
+        WorkerPool::new(self.clone(), pool.into(), size)
     }
 
     /// Gives back everything that this client holds; its guards are not valid any more from the

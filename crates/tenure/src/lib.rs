@@ -31,6 +31,9 @@
 //! | one leader, the others ready to take over | [`Tenure::election`] |
 //! | a job that the fleet runs once a day | [`Tenure::once_per`] |
 //! | to enter my own lock again | [`Tenure::owner`] |
+//! | numbers that are never given twice | [`Tenure::sequence`] |
+//! | a small number that is mine while I live, and ids made with it | [`Tenure::worker_number`] |
+//! | one caller to rebuild what a cache has lost | [`Tenure::coalesce`] |
 //! | all of this without async | [`blocking`] |
 //!
 //! # What is not guaranteed
@@ -44,6 +47,7 @@ mod all;
 pub mod blocking;
 mod client;
 pub mod clock;
+mod coalesce;
 mod combine;
 mod connect;
 mod election;
@@ -60,15 +64,18 @@ mod mailbox;
 mod once_per;
 mod owner;
 mod random;
+mod sequence;
 mod standing;
 pub mod stores;
 #[cfg(any(test, feature = "test-util"))]
 pub mod test_util;
+mod worker;
 
 pub use acquire::{Blocked, Silence, WaitReport};
 pub use all::{All, AllGuard};
 pub use client::Tenure;
 pub use clock::Clock;
+pub use coalesce::{Cached, Coalesce, Served, Source};
 pub use connect::connect;
 pub use election::{Changes, Election, Leader, Term};
 pub use guard::Guard;
@@ -77,6 +84,7 @@ pub use initialize::{Assurance, Initialization, Initialized, initialize};
 pub use lock::{Attempt, Lock, RwLock};
 pub use once_per::{CountedRun, Ending, Once, OnceGuard, OncePer, Turn};
 pub use owner::Owner;
+pub use sequence::Sequence;
 pub use standing::{Loss, Standing};
 pub use tenure_core as core;
 pub use tenure_core::{
@@ -84,6 +92,7 @@ pub use tenure_core::{
     Lease, Listing, LockName, Mode, Moment, OwnerId, Party, Retry, Severity, Snapshot, Store,
     Timestamp, Ttl, WaiterView,
 };
+pub use worker::{Ids, WorkerNumber, WorkerPool};
 
 /// What is promised about threads, checked by the compiler.
 fn _bounds() {
@@ -97,6 +106,7 @@ fn _bounds() {
     shared::<Term>();
     shared::<OncePer>();
     shared::<OnceGuard>();
+    shared::<Ids>();
     shared::<Error>();
 }
 

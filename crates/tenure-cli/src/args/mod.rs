@@ -5,6 +5,7 @@ mod entry;
 mod inspect;
 mod lease;
 mod run;
+mod seq;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -14,6 +15,7 @@ pub use self::lease::{
     AcquireArgs, CheckArgs, ForceReleaseArgs, LeaseArgs, ReleaseArgs, RenewArgs,
 };
 pub use self::run::{IfBusy, JsonTarget, LockArgs, OnLost, Orphans, RunArgs};
+pub use self::seq::SeqArgs;
 
 /// Run a command while holding a distributed lock.
 #[derive(Debug, Parser)]
@@ -106,6 +108,9 @@ pub enum Command {
     /// Take a lock away from its holder
     #[command(long_about = lease::FORCE_RELEASE)]
     ForceRelease(ForceReleaseArgs),
+    /// Print a number that nobody else gets
+    #[command(long_about = seq::ABOUT)]
+    Seq(SeqArgs),
     /// Examine the store: can it be reached, what does it promise, what is set up wrongly
     Doctor(DoctorArgs),
     /// Break locks on purpose, with real processes and servers, and see which hold

@@ -11,6 +11,7 @@ pub mod man;
 pub mod release;
 pub mod renew;
 pub mod run;
+pub mod seq;
 pub mod show;
 
 use tokio::runtime::{Builder, Runtime};
@@ -38,7 +39,7 @@ pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
         command => {
             let choice = StoreChoice::resolve(store)?;
             match command {
-                Command::Acquire(_) => {
+                Command::Acquire(_) | Command::Seq(_) => {
                     choice.check_parent(&Inherited::read())?;
                     choice.check_lasting()?;
                     choice.remark(&output);
@@ -59,6 +60,7 @@ async fn with_store(command: Command, choice: StoreChoice, output: Output) -> Re
         Command::Release(args) => release::execute(args, choice, output).await,
         Command::Check(args) => check::execute(args, choice, output).await,
         Command::ForceRelease(args) => force_release::execute(args, choice, output).await,
+        Command::Seq(args) => seq::execute(args, choice, output).await,
         Command::Doctor(args) => doctor::execute(args, choice, output).await,
         Command::Run(_) | Command::Lab(_) | Command::Completions { .. } | Command::Man { .. } => {
             let what = "a command that needs no store came to the store";

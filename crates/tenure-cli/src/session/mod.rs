@@ -3,6 +3,7 @@
 mod contact;
 
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -222,6 +223,28 @@ impl Session {
             .find(|holder| holder.owner == Some(lease.owner) && holder.fence == Some(lease.fence));
         let expiry = hold.and_then(|holder| holder.expiry);
         Ok(expiry.and_then(|expiry| left(asked, now, expiry, self.clock().now())))
+    }
+
+    /// Numbers that nobody else gets: the next one, or a block.
+    ///
+    /// # Errors
+    /// If the store cannot be asked until the wait has run out.
+    pub async fn numbers(
+        &self,
+        name: &str,
+        block: Option<u32>,
+        wait: Wait,
+    ) -> Result<RangeInclusive<u64>> {
+        let sequence = self.tenure.sequence(name);
+        let sequence = match wait {
+            Wait::Forever => sequence,
+            Wait::AtMost(limit) => sequence.wait(limit),
+        };
+        let numbers = match block {
+            Some(count) => sequence.next_block(count).await,
+            None => sequence.next().await.map(|number| number..=number),
+        };
+        numbers.map_err(|error| complaints::of_error(&error, &self.choice))
     }
 
     /// Descriptors by which others see that the holder lives, for a process that is to outlive us.

@@ -77,6 +77,7 @@ mod redlock;
 #[cfg(all(feature = "test-util", feature = "redis"))]
 mod redlock_interop;
 mod support;
+mod uses;
 
 #[cfg(feature = "sqlite")]
 mod sqlite_store;

@@ -12,6 +12,7 @@ mod leases;
 mod loss;
 mod redis;
 mod running;
+mod seq;
 mod terminal;
 mod usage;
 mod waiting;

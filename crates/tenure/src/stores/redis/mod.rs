@@ -1,5 +1,6 @@
 #![doc = include_str!("docs.md")]
 
+mod cache;
 mod cluster;
 mod connection;
 mod decode;
@@ -33,6 +34,7 @@ use options::Options;
 use sentinel::Sentinels;
 use step::Nonces;
 
+pub use cache::RedisCache;
 pub use cluster::ClusterStore;
 pub(in crate::stores) use memory::initialize::Examined;
 

@@ -1,0 +1,19 @@
+//! `tenure seq NAME [--block N]`.
+
+use crate::args::SeqArgs;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::output::failure::Result;
+use crate::session::Session;
+use crate::store_choice::StoreChoice;
+
+/// Prints numbers that nobody else gets.
+pub async fn execute(args: SeqArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
+    crate::settings::lock_name(&args.name)?;
+    let session = Session::open_patiently(choice, args.wait, output).await?;
+    let numbers = session.numbers(&args.name, args.block, args.wait).await?;
+    let lines: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    output.hand_over(&lines.join("\n"))?;
+    session.settle().await;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,180 @@
+//! Small numbers that are unique among the living, and ids that are unique for ever.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tenure::{ErrorKind, Ids, Tenure, WorkerNumber};
+
+use super::Place;
+
+async fn take(tenure: &Tenure, size: u32) -> Result<WorkerNumber, tenure::Error> {
+    let pool = tenure.worker_number("importers", size);
+    pool.wait(Duration::ZERO).acquire().await
+}
+
+/// Two clients share a pool until it is empty, and again when one has left.
+pub(super) async fn no_two_have_the_same_number(place: &Place) {
+    let (one, two) = place.two().await;
+    let mut taken = Vec::new();
+    for turn in 0..6 {
+        let tenure = if turn % 2 == 0 { &one } else { &two };
+        taken.push(take(tenure, 6).await.unwrap());
+    }
+    let numbers: HashSet<u32> = taken.iter().map(WorkerNumber::number).collect();
+    assert_eq!(numbers, (0..6).collect());
+    let refused = take(&two, 6).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+    let gone = taken.pop().unwrap();
+    let (number, fence) = (gone.number(), gone.fence());
+    gone.release().await.unwrap();
+    let next = one.worker_number("importers", 6).acquire().await.unwrap();
+    assert_eq!(next.number(), number, "the only one that is free");
+    assert!(next.fence() > fence);
+    for worker in taken {
+        worker.ensure().unwrap();
+        worker.release().await.unwrap();
+    }
+}
+
+/// One number, handed from client to client as fast as possible, and ids made all the time.
+pub(super) async fn no_id_is_made_twice(place: &Place) {
+    let (one, two) = place.two().await;
+    let mut made = Vec::new();
+    for tenure in [&one, &two, &one] {
+        let pool = tenure.worker_number("ids", 1).acquire().await.unwrap();
+        let ids = pool.into_ids().await.unwrap();
+        for _ in 0..2_500 {
+            made.push(ids.next().await.unwrap());
+        }
+        drop(ids);
+        tenure.settle().await;
+    }
+    assert!(
+        made.is_sorted_by(|one, next| one < next),
+        "in order, none twice"
+    );
+    assert!(made.iter().all(|id| i64::try_from(*id).is_ok()));
+}
+
+#[tokio::test]
+async fn names_sizes_and_numbers_are_checked() {
+    let tenure = tenure::connect("memory:").await.unwrap();
+    for pool in [tenure.worker_number("", 4), tenure.worker_number("x", 0)] {
+        let refused = pool.acquire().await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+    }
+    let large = tenure.worker_number("x", u32::MAX).acquire().await.unwrap();
+    assert!(large.number() >= 1_024, "one in four million is not");
+    let refused = large.into_ids().await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+}
+
+#[cfg(feature = "test-util")]
+mod in_virtual_time {
+    use tenure::Loss;
+    use tenure::test_util::{Fault, Rule};
+
+    use super::*;
+    use crate::client_world::{World, millis, secs};
+
+    async fn ids(tenure: &Tenure) -> Ids {
+        let worker = tenure.worker_number("ids", 1).acquire().await.unwrap();
+        worker.into_ids().await.unwrap()
+    }
+
+    fn time_of(id: u64) -> Duration {
+        Duration::from_millis(id >> 21)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_numbers_do_not_need_a_thousand_questions() {
+        let world = World::new().await;
+        let mut taken = Vec::new();
+        for _ in 0..1_000 {
+            taken.push(take(&world.tenure, 1_024).await.unwrap());
+        }
+        let before = world.store.calls().len();
+        taken.push(take(&world.tenure, 1_024).await.unwrap());
+        let calls = world.store.calls().len() - before;
+        assert!(calls <= 20, "{calls} calls with 24 of 1024 left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_gets_the_number_of_one_who_died() {
+        let world = World::new().await;
+        let dead = world.tenure.worker_number("ids", 1).ttl(secs(2));
+        let dead = dead.acquire().await.unwrap();
+        world.script(Rule::on("renew").does(Fault::Fail));
+        let other = world.other_client().await;
+        let next = other.worker_number("ids", 1).acquire().await.unwrap();
+        assert_eq!(dead.lost().await, Loss::Expired);
+        assert!(next.fence() > dead.fence());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_generator_whose_number_is_lost_makes_no_more_ids() {
+        let world = World::new().await;
+        let ids = ids(&world.tenure).await;
+        let last = ids.next().await.unwrap();
+        world.script(Rule::on("renew").does(Fault::Fail));
+        world.pass(secs(31)).await;
+        assert_eq!(ids.try_next().unwrap_err().kind(), ErrorKind::Lost);
+        assert_eq!(ids.next().await.unwrap_err().kind(), ErrorKind::Lost);
+        world.store.behave();
+        let other = world.other_client().await;
+        let successor = super::in_virtual_time::ids(&other).await;
+        assert!(successor.next().await.unwrap() > last);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_in_ids_follows_the_stores_clock_closely_for_a_day() {
+        let world = World::new().await;
+        let ids = ids(&world.tenure).await;
+        for _ in 0..24 {
+            world.pass(secs(3_600)).await;
+            ids.next().await.unwrap(); // looks at the store's clock
+            let time = time_of(ids.next().await.unwrap());
+            let (now, _) = world.peek("x").await;
+            let lag = Duration::from_micros(now.as_micros()).checked_sub(time);
+            assert!(
+                lag.unwrap() < millis(65),
+                "{lag:?}: never ahead, never far behind"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_tell_its_time_again_costs_accuracy_only() {
+        let world = World::new().await;
+        let ids = ids(&world.tenure).await;
+        world.script(Rule::on("inspect").does(Fault::Fail));
+        let mut last = 0;
+        for _ in 0..100 {
+            world.pass(secs(100)).await;
+            let id = ids.next().await.unwrap();
+            assert!(id > last);
+            last = id;
+        }
+        let (now, _) = world.peek("x").await;
+        let lag = Duration::from_micros(now.as_micros()) - time_of(last);
+        assert!(
+            lag > secs(9) && lag < secs(11),
+            "a thousandth of 10,000 s: {lag:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_millisecond_is_waited_for() {
+        let world = World::new().await;
+        let ids = ids(&world.tenure).await;
+        world.pass(millis(5)).await;
+        let mut count = 0;
+        while ids.try_next().unwrap().is_some() {
+            count += 1;
+        }
+        assert_eq!(count, 2_048);
+        let before = world.now();
+        ids.next().await.unwrap();
+        assert!(world.now().since(before) <= millis(3));
+    }
+}
