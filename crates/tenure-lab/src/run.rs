@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::anomalies::{self, Anomaly};
 use crate::args::RunArgs;
 use crate::program::Program;
+use crate::report;
+use crate::servers::wait;
 use crate::stage::{Stage, Upset};
 use crate::timeline::{Event, Harm, judge};
 use crate::worker::How;
@@ -18,6 +20,8 @@ use crate::worker::How;
 const AS_DESCRIBED: u8 = 0;
 const NOT_AS_DESCRIBED: u8 = 1;
 const USAGE: u8 = 64;
+const NOT_WRITTEN: u8 = 73;
+const INTERRUPTED: u8 = 130;
 
 /// How often a play is played again whose fault took no effect.
 const ATTEMPTS: usize = 3;
@@ -69,22 +73,43 @@ pub(crate) fn execute(args: &RunArgs, program: &Program) -> u8 {
             return USAGE;
         }
     };
+    wait::notice_interrupts();
     let shown = play_all(&chosen, args, program);
-    let mut out = anstream::stdout().lock();
-    for shown in &shown {
-        let _ = writeln!(
-            out,
-            "{:4} {:?} naive {:?} ours {:?}",
-            shown.anomaly.id,
-            shown.verdict(),
-            shown.naive.harms,
-            shown.ours.harms
-        );
+    if wait::is_interrupted() {
+        return INTERRUPTED;
     }
-    let fine = shown
-        .iter()
-        .all(|shown| shown.verdict() == Verdict::AsDescribed);
+    // Whoever does not read on, has read enough.
+    let _ = print(&shown, args.all);
+    if let Some(file) = &args.report
+        && let Err(error) = std::fs::write(file, report::page(&shown))
+    {
+        anstream::eprintln!("cannot write {}: {error}", file.display());
+        return NOT_WRITTEN;
+    }
+    let fine = shown.iter().all(Shown::is_as_described);
     if fine { AS_DESCRIBED } else { NOT_AS_DESCRIBED }
+}
+
+/// The whole story of each; of all of them only what is concluded, and the story of those that went
+/// another way.
+fn print(shown: &[Shown], only_lines: bool) -> std::io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    for shown in shown {
+        if only_lines && shown.is_as_described() {
+            report::show_line(&mut out, shown)?;
+        } else {
+            report::show(&mut out, shown)?;
+        }
+    }
+    if shown.len() > 1 {
+        let fine = shown.iter().filter(|shown| shown.is_as_described()).count();
+        let all = shown.len();
+        writeln!(
+            out,
+            "\n{fine} of {all} as described: the naive lock fails, tenure does not"
+        )?;
+    }
+    Ok(())
 }
 
 fn choose(args: &RunArgs) -> Result<Vec<&'static Anomaly>, String> {
@@ -102,16 +127,18 @@ fn play_all(chosen: &[&'static Anomaly], args: &RunArgs, program: &Program) -> V
     std::thread::scope(|scope| {
         for _ in 0..args.parallel.clamp(1, chosen.len().max(1)) {
             scope.spawn(|| {
-                while let Some(anomaly) = chosen.get(next.fetch_add(1, Ordering::SeqCst)) {
+                while let Some(anomaly) = chosen.get(next.fetch_add(1, Ordering::SeqCst))
+                    && !wait::is_interrupted()
+                {
                     let first = if args.swap { How::Ours } else { How::Naive };
                     let shown = Shown {
                         anomaly,
                         naive: play(anomaly, first, program),
                         ours: play(anomaly, How::Ours, program),
                     };
-                    done.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(shown);
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    done.push(shown);
+                    progress(done.len(), chosen.len());
                 }
             });
         }
@@ -126,10 +153,23 @@ fn play_all(chosen: &[&'static Anomaly], args: &RunArgs, program: &Program) -> V
     done
 }
 
+/// One line on a terminal that is written again and again, and is gone at the end.
+fn progress(done: usize, all: usize) {
+    let mut err = std::io::stderr();
+    if all > 1 && err.is_terminal() {
+        let text = if done < all {
+            format!("\r{done} of {all} played")
+        } else {
+            "\r\x1b[K".to_owned()
+        };
+        let _ = err.write_all(text.as_bytes());
+    }
+}
+
 fn play(anomaly: &'static Anomaly, how: How, program: &Program) -> Play {
     let mut play = play_once(anomaly, how, program);
     for _ in 1..ATTEMPTS {
-        if !matches!(play.upset, Some(Upset::Inconclusive(_))) {
+        if !matches!(play.upset, Some(Upset::Inconclusive(_))) || wait::is_interrupted() {
             break;
         }
         play = play_once(anomaly, how, program);
@@ -149,6 +189,7 @@ fn play_once(anomaly: &'static Anomaly, how: How, program: &Program) -> Play {
         }
     };
     let upset = (anomaly.story)(&mut stage).err();
+    stage.end();
     let events = stage.events();
     let harms = judge(&events);
     Play {
@@ -158,7 +199,30 @@ fn play_once(anomaly: &'static Anomaly, how: How, program: &Program) -> Play {
     }
 }
 
+impl Play {
+    /// What came of it, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        match &self.upset {
+            Some(Upset::Inconclusive(why)) => return format!("inconclusive: {why}"),
+            Some(Upset::Failed(why)) => return format!("failed: {why}"),
+            Some(Upset::Broken(why)) => return format!("the lab failed: {why}"),
+            None => {}
+        }
+        let harms: Vec<_> = self.harms.iter().map(ToString::to_string).collect();
+        if harms.is_empty() {
+            "no harm".to_owned()
+        } else {
+            harms.join(", ")
+        }
+    }
+}
+
 impl Shown {
+    /// Whether the naive one failed as described and ours did not.
+    pub(crate) fn is_as_described(&self) -> bool {
+        self.verdict() == Verdict::AsDescribed
+    }
+
     /// What is concluded.
     pub(crate) fn verdict(&self) -> Verdict {
         for play in [&self.naive, &self.ours] {

@@ -1,9 +1,12 @@
-//! Waiting in the lab: for a condition, with a bound. The one place where it sleeps.
+//! Waiting in the lab: for a condition, with a bound, and until somebody presses ^C. The one place where it
+//! sleeps.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tenure::Moment;
 use tenure::clock::SystemClock;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Generous, because machines are slow; a condition that holds is noticed within milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -14,6 +17,38 @@ pub fn now() -> Moment {
     SystemClock::read()
 }
 
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on ^C and TERM only end all waiting, so that servers and folders are cleaned up.
+pub fn notice_interrupts() {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
+        // Without it a signal ends us at once; servers end with us, only folders stay.
+        if let Ok(runtime) = runtime {
+            let _ = runtime.block_on(interrupt());
+        }
+    });
+}
+
+async fn interrupt() -> std::io::Result<()> {
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut terminations = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = interrupts.recv() => {}
+        _ = terminations.recv() => {}
+    }
+    INTERRUPTED.store(true, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Whether somebody pressed ^C.
+#[must_use]
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
 /// Asks again and again until `condition` answers something; `None` after `limit`.
 pub fn until<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let start = now();
@@ -21,7 +56,7 @@ pub fn until<T>(limit: Duration, mut condition: impl FnMut() -> Option<T>) -> Op
         if let Some(value) = condition() {
             return Some(value);
         }
-        if now().since(start) > limit {
+        if now().since(start) > limit || is_interrupted() {
             return None;
         }
         pass(Duration::from_millis(2));

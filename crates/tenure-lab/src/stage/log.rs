@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::servers::wait::{PATIENCE, now};
+use crate::servers::wait::{PATIENCE, is_interrupted, now};
 use crate::timeline::{Event, What};
 
 /// Shared by everybody who takes part in a play.
@@ -48,7 +48,7 @@ impl Log {
                 }
             }
             seen = events.len();
-            if now().since(start) > PATIENCE {
+            if now().since(start) > PATIENCE || is_interrupted() {
                 return None;
             }
             let nap = Duration::from_millis(100);

@@ -139,7 +139,8 @@ impl Stage {
             let name = "setup";
             let command = self.worker_command(name, &self.ports(), &url);
             let setup = Worker::start(name, command, Vec::new(), &Log::default())?;
-            setup.takes(Ask::once())?;
+            setup.begin_acquire(Ask::once())?;
+            setup.got()?;
             setup.release()?;
         }
         Ok(())
@@ -246,6 +247,12 @@ impl Stage {
     /// Whether this is played with our lock.
     pub(crate) fn is_ours(&self) -> bool {
         self.how == How::Ours
+    }
+
+    /// Lets the end of the story be seen.
+    pub(crate) fn end(&self) {
+        pass(worker::BEAT);
+        self.log.note("end", What::End);
     }
 
     /// Everything that happened, in order.

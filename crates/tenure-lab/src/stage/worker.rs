@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::log::Log;
 use super::{Played, Upset};
 use crate::servers::Proxy;
+use crate::servers::wait::pass;
 use crate::timeline::{Event, What};
 use crate::worker::{Ask, BEFORE_WRITE, Order};
 
@@ -23,6 +24,9 @@ pub(crate) struct Worker {
     /// What it says after this is an answer to the last order.
     since: Mutex<usize>,
 }
+
+/// How long work takes, so that one can see it.
+pub(super) const BEAT: Duration = Duration::from_millis(120);
 
 /// What came of asking for the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,10 +112,14 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Asks for the lock and tells what came of it.
+    /// Asks for the lock and tells what came of it. Who gets something works for a moment.
     pub(crate) fn acquire(&self, ask: Ask) -> Played<Got> {
         self.begin_acquire(ask)?;
-        self.got()
+        let got = self.got()?;
+        if got != Got::Nothing {
+            pass(BEAT);
+        }
+        Ok(got)
     }
 
     /// Asks for the lock, and does not wait for what comes of it.
@@ -185,8 +193,9 @@ impl Worker {
         self.tell(&Order::Release)
     }
 
-    /// Writes to the resource, unless it notices that it does not hold the lock any more.
+    /// Works for a moment and writes to the resource, unless it knows that it does not hold the lock.
     pub(crate) fn write(&self) -> Played<()> {
+        pass(BEAT);
         self.tell(&Order::Write { stop: false })?;
         self.is_done()
     }

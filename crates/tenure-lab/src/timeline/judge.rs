@@ -21,7 +21,7 @@ impl fmt::Display for Harm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TwoHolders => "two holders at once",
-            Self::StaleWrite => "an old holder overwrote a newer one",
+            Self::StaleWrite => "stale write accepted",
             Self::Stuck => "nobody gets in",
         })
     }

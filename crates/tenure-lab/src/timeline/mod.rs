@@ -6,7 +6,7 @@ mod spans;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use judge::{Harm, judge};
+pub(crate) use judge::{Harm, judge, overlaps};
 pub(crate) use spans::{Belief, beliefs, lifetimes, truths};
 
 /// Something that happened.
@@ -64,6 +64,8 @@ pub(crate) enum What {
     Holder { names: Vec<String> },
     /// A fault, done on purpose.
     Fault { text: String },
+    /// The play is over.
+    End,
     /// Something that is worth saying.
     Note { text: String },
 }

@@ -43,7 +43,7 @@ pub struct WorkerArgs {
 
 /// With which lock a play is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum How {
+pub(crate) enum How {
     /// The algorithm that goes wrong.
     Naive,
     /// tenure.

@@ -125,12 +125,7 @@ impl Naive {
                     }
                     self.voice.done("reenter");
                 }
-                Ok(Order::Write { stop }) => {
-                    self.stop_at = stop.then(|| BEFORE_WRITE.to_owned());
-                    self.point(BEFORE_WRITE);
-                    write_to_resource(&self.args, None);
-                    self.voice.done("write");
-                }
+                Ok(Order::Write { stop }) => self.write(stop, held.is_some()),
                 Ok(Order::Release) => {
                     if let Some(ask) = held.take() {
                         self.voice.say(What::Released);
@@ -171,6 +166,15 @@ impl Naive {
             }
             pass(Duration::from_millis(20));
         }
+    }
+
+    fn write(&mut self, stop: bool, holds: bool) {
+        self.stop_at = stop.then(|| BEFORE_WRITE.to_owned());
+        self.point(BEFORE_WRITE);
+        if holds {
+            write_to_resource(&self.args, None);
+        }
+        self.voice.done("write");
     }
 
     /// Makes an owner id out of the wall clock at a given moment, as `uniqid()` does.
