@@ -15,7 +15,7 @@ use crate::output::events::Events;
 use crate::output::failure::{Failure, Result};
 use crate::output::view::{Holder, who};
 use crate::output::waiting::{Recovering, WaitLine, WaitView};
-use crate::output::{Output, complaints};
+use crate::output::{Output, complaints, human};
 use crate::session::{Session, Tie};
 use crate::settings::lock::LockSettings;
 
@@ -53,6 +53,7 @@ impl Taking<'_> {
     /// # Errors
     /// 75 if the lock is busy, 69 if the store cannot be asked, 64 if the name is in use otherwise.
     pub async fn take(&self, signals: &mut Signals) -> Result<Taken> {
+        self.remark_on_length();
         let (report, mut reports) = watch::channel(WaitReport::default());
         let limit = match self.lock.wait {
             Wait::Forever => None,
@@ -98,6 +99,19 @@ impl Taking<'_> {
                 })?;
                 Ok(Taken::Interrupted(arrived))
             }
+        }
+    }
+
+    /// A lease that a server which forgot it may give away is worth a word.
+    fn remark_on_length(&self) {
+        let longest = self.session.longest_protected_lease();
+        if let Some(longest) = longest.filter(|longest| self.ttl > *longest) {
+            let (ttl, longest) = (self.ttl.duration(), longest.duration());
+            let (ttl, longest) = (human::duration(ttl), human::duration(longest));
+            self.output.note(&format!(
+                "if the server forgets it, a lease of {ttl} may be given to somebody else: {longest} are \
+                 protected, or what ?max_ttl= says in everybody's store URL"
+            ));
         }
     }
 

@@ -39,6 +39,7 @@ use crate::worker::WorkerPool;
 pub struct Tenure {
     client: Arc<Client>,
     anchor: Option<Arc<Anchor>>,
+    protects: Option<Ttl>,
 }
 
 /// Gives the descriptor whose last copy proves to the store that a process is gone.
@@ -87,7 +88,15 @@ impl Tenure {
         Ok(Self {
             client: Arc::new(client),
             anchor: None,
+            protects: None,
         })
+    }
+
+    /// The same client, of a store that may forget longer leases than this.
+    #[cfg(feature = "redis")]
+    pub(crate) fn protecting(mut self, longest: Option<Ttl>) -> Self {
+        self.protects = longest;
+        self
     }
 
     /// The same client, of a store that can see a process die by a descriptor.
@@ -98,6 +107,19 @@ impl Tenure {
     ) -> Self {
         self.anchor = Some(Arc::new(anchor));
         self
+    }
+
+    /// The longest lease that nobody else is given while it lasts, even if the store forgets it (`?max_ttl=`
+    /// of a Redis URL).
+    ///
+    /// **A longer one may be given away** when the server restarts without its data or is replaced: it
+    /// waits for this long only, and the holder need not have renewed by then. Under `recovery=strict` longer ones are refused.
+    ///
+    /// `None` if the store makes no difference: one that never forgets, one that is not protected at
+    /// all (`recovery=off`), or a store that was not made by [`connect`](crate::connect()).
+    #[must_use]
+    pub fn longest_protected_lease(&self) -> Option<Ttl> {
+        self.protects
     }
 
     /// A mutex.

@@ -39,7 +39,7 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
         "memory" => MemoryStore::shared(rest, clock.clone()),
         "sqlite" => return connect_sqlite(url, clock).await,
         "redis" | "rediss" | "redis+unix" | "unix" | "redis+sentinel" | "rediss+sentinel" => {
-            open_redis(url, &clock).await?
+            return connect_redis(url, clock).await;
         }
         "redis+cluster" | "rediss+cluster" => open_cluster(url, &clock).await?,
         "redlock" | "redlocks" | "redis+all" | "rediss+all" => open_quorum(url, &clock).await?,
@@ -84,9 +84,11 @@ async fn connect_sqlite(_url: &str, _clock: Arc<dyn Clock>) -> Result<Tenure, Er
 }
 
 #[cfg(feature = "redis")]
-async fn open_redis(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+async fn connect_redis(url: &str, clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
     let store = crate::stores::redis::RedisStore::connect(url, clock.clone()).await?;
-    Ok(Arc::new(store))
+    let longest = store.longest_protected_lease();
+    let tenure = Tenure::new(Arc::new(store), clock).await?;
+    Ok(tenure.protecting(longest))
 }
 
 #[cfg(feature = "redis")]
@@ -112,7 +114,7 @@ async fn open_quorum(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Stor
 }
 
 #[cfg(not(feature = "redis"))]
-async fn open_redis(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+async fn connect_redis(_url: &str, _clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
     Err(left_out("redis"))
 }
 

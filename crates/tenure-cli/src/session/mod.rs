@@ -96,6 +96,12 @@ impl Session {
         self.tenure.clock()
     }
 
+    /// The longest lease that nobody else is given while it lasts, even if the store forgets it; `None`
+    /// if the store makes no difference.
+    pub fn longest_protected_lease(&self) -> Option<Ttl> {
+        self.tenure.longest_protected_lease()
+    }
+
     /// Takes a lock, waiting as `wait` says and reporting to `report`. The guard has most of its
     /// lease before it: a command may be started under it.
     ///

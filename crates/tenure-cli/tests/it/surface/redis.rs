@@ -126,6 +126,20 @@ fn a_waiter_says_why_the_server_refuses_to_work() {
 }
 
 #[test]
+fn whoever_asks_for_a_longer_lease_than_is_protected_is_told() {
+    let (server, world) = (RedisServer::start(), World::new());
+    let run = |ttl: &str, options: &str| {
+        let url = format!("redis://{}?recovery={options}", server.address());
+        world.run(&["run", "x", "--store", &url, "--ttl", ttl, "true"])
+    };
+    run("30s", "open").exits(0).silently();
+    run("31s", "open").exits(0).says("30s are protected");
+    run("31s", "strict").exits(64).says("?max_ttl=");
+    let longer = "open&prefix=longer:&max_ttl=31s";
+    run("31s", longer).exits(0).silently();
+}
+
+#[test]
 fn a_server_that_may_have_forgotten_says_so_and_for_how_long() {
     let server = RedisServer::start();
     let world = World::new();

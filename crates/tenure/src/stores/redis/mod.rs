@@ -23,8 +23,8 @@ mod watching;
 use std::sync::{Arc, Weak};
 
 use tenure_core::{
-    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply,
-    Request, Shard, Store,
+    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Recovery,
+    Reply, Request, Shard, Store, Ttl,
 };
 
 use crate::clock::Clock;
@@ -90,6 +90,14 @@ impl RedisStore {
         let mut options = Options::parse(url)?.for_a_member();
         options.watching = true;
         Self::lazily(options, clock)
+    }
+
+    /// The longest lease that nobody else is given while it lasts, even if the server forgets it; `None`
+    /// if none is protected (`recovery=off`).
+    #[must_use]
+    pub fn longest_protected_lease(&self) -> Option<Ttl> {
+        let caution = self.link.options.caution;
+        (caution.recovery != Recovery::Off).then_some(caution.max_ttl)
     }
 
     fn lazily(options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
