@@ -3,11 +3,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, ProtocolVersion, Value};
-use tenure_core::{Inbox, Listener, Moment, Push};
+use tenure_core::Moment;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -15,11 +14,8 @@ use super::errors::{self, Failure};
 use super::memory::Memory;
 use super::options::{Address, Options};
 use super::sentinel::Sentinels;
-use super::subscription::{self, Listeners, SecondConnection};
+use super::subscription::{Listeners, SecondConnection};
 use crate::clock::{Clock, bounded};
-
-/// How long to wait before trying again to listen.
-const LISTEN_AGAIN: Duration = Duration::from_millis(100);
 
 /// The connection to one server, with what listens on it.
 pub(super) struct Link {
@@ -36,7 +32,7 @@ pub(super) struct Link {
     pub(super) generations: AtomicU64,
     /// The latest generation that is known to have ended: a connection may do so before it is live.
     ended: AtomicU64,
-    watched: AtomicBool,
+    pub(super) watched: AtomicBool,
     /// Held while connecting or subscribing, so that these happen one at a time.
     pub(super) wire: tokio::sync::Mutex<Wire>,
     pub(super) me: Weak<Link>,
@@ -217,68 +213,6 @@ impl Link {
         current.as_ref().map(|(live, _)| live.clone())
     }
 
-    /// Starts to listen at `inbox`, and from then on keeps the connection up in the background.
-    pub(super) async fn listen(
-        &self,
-        inbox: &Inbox,
-        listener: Weak<dyn Listener>,
-    ) -> Result<(), Failure> {
-        let deadline = self.deadline();
-        let channel = self.listeners.add(inbox, listener);
-        let subscribing = async {
-            let mut wire = self.wire.lock().await;
-            match self.current() {
-                Some(live) => {
-                    self.subscribe(&live, &mut wire, std::slice::from_ref(&channel))
-                        .await
-                }
-                None => self.connect(&mut wire).await.map(drop),
-            }
-        };
-        let outcome = self.by(deadline, subscribing).await;
-        if outcome.is_err() {
-            self.listeners.remove(&channel);
-        } else if !self.watched.swap(true, Ordering::AcqRel) {
-            tokio::spawn(subscription::keep_connected(self.me.clone()));
-        }
-        outcome
-    }
-
-    /// The same without waiting: once it listens, `listener` is told that pushes may have been missed
-    /// until then.
-    pub(super) fn listen_in_background(&self, inbox: &Inbox, listener: Weak<dyn Listener>) {
-        let (me, clock, inbox) = (self.me.clone(), self.clock.clone(), inbox.clone());
-        tokio::spawn(async move {
-            while listener.strong_count() > 0 {
-                let Some(link) = me.upgrade() else { return };
-                let listening = link.listen(&inbox, listener.clone()).await;
-                drop(link);
-                match (listening, listener.upgrade()) {
-                    (Ok(()), Some(listener)) => return listener.pushed(Push::Missed),
-                    _ => clock.sleep(LISTEN_AGAIN).await,
-                }
-            }
-        });
-    }
-
-    /// Gives up the channels of listeners that are gone, so that they no longer count as reachable.
-    pub(super) async fn tidy(&self) {
-        let gone = self.listeners.drop_gone();
-        let (false, Some(live)) = (gone.is_empty(), self.current()) else {
-            return;
-        };
-        let deadline = self.deadline();
-        let unsubscribing = async {
-            let mut wire = self.wire.lock().await;
-            let done = match &mut wire.second {
-                Some(second) => second.unsubscribe(&gone).await,
-                None => live.connection.clone().unsubscribe(&gone).await,
-            };
-            done.map_err(|error| errors::from_driver(&error, &self.options.address))
-        };
-        let _ = self.in_flight(&live, deadline, unsubscribing).await;
-    }
-
     pub(super) fn install(&self, live: &Live, kept: watch::Sender<()>) -> Result<(), Failure> {
         let mut current = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if self.ended.load(Ordering::Acquire) >= live.generation {
@@ -288,7 +222,7 @@ impl Link {
         Ok(())
     }
 
-    async fn by<T>(
+    pub(super) async fn by<T>(
         &self,
         deadline: Moment,
         work: impl Future<Output = Result<T, Failure>>,
@@ -302,7 +236,7 @@ impl Link {
 
     /// Something that waits for an answer: it fails with its connection, and a failure that says so
     /// ends the connection for all others.
-    async fn in_flight<T>(
+    pub(super) async fn in_flight<T>(
         &self,
         live: &Live,
         deadline: Moment,

@@ -9,6 +9,7 @@ mod encode;
 mod errors;
 mod guarantees;
 mod keys;
+mod listening;
 mod listing;
 mod memory;
 mod opening;

@@ -1,0 +1,151 @@
+//! Carrying out a batch: requests are sorted into calls of one script each, sent at once, and every
+//! reply is checked to belong to its request.
+
+mod allowed;
+mod item;
+mod nonce;
+mod send;
+
+use redis::Value;
+use tenure_core::{Error, ErrorKind, Moment, Outcome, Reply, Request};
+
+use super::connection::{Link, Live};
+use super::decode::{self, Answer};
+use super::errors::{self, Failure};
+use super::replicas;
+use allowed::{allowed, protected};
+use item::{Item, sorted};
+use send::send;
+
+pub(super) use nonce::{Nonce, Nonces};
+
+/// Decides a batch. Never takes longer than a call may.
+pub(super) async fn apply(
+    link: &Link,
+    nonces: &Nonces,
+    batch: &[Request],
+) -> Vec<Result<Reply, Error>> {
+    let failed = |failure: Failure| failure.at(&link.options.address).error();
+    let results = decide(link, nonces, batch.iter(), link.deadline()).await;
+    let results = results.into_iter().map(|result| result.map_err(failed));
+    results.collect()
+}
+
+/// The same with failures that say more.
+pub(super) async fn decide<'a>(
+    link: &Link,
+    nonces: &Nonces,
+    batch: impl ExactSizeIterator<Item = &'a Request>,
+    deadline: Moment,
+) -> Vec<Result<Reply, Failure>> {
+    let mut results: Vec<Option<Result<Reply, Failure>>> = Vec::with_capacity(batch.len());
+    let mut items = Vec::with_capacity(batch.len());
+    for (index, request) in batch.enumerate() {
+        results.push(None);
+        let allowed = allowed(&link.options.prefix, &request.name)
+            .and_then(|()| protected(&link.options.caution, &request.action));
+        match allowed {
+            Ok(()) => items.push(Item::first(index, request, nonces, &link.options.keys)),
+            Err(failure) => results[index] = Some(Err(failure)),
+        }
+    }
+    while !items.is_empty() {
+        let answers = run(link, &items, deadline).await;
+        let mut unfinished = Vec::new();
+        for (item, answer) in items.iter().zip(answers) {
+            match answer {
+                Ok(Answer { reply, more }) => {
+                    if let Some(reply) = reply {
+                        results[item.index] = Some(Ok(reply));
+                    }
+                    unfinished.extend(more.map(|more| item.going_on(more, nonces)));
+                }
+                // Somebody else's later step goes on where this one could not.
+                Err(_) if item.goes_on() => {}
+                Err(failure) => results[item.index] = Some(Err(failure)),
+            }
+        }
+        items = unfinished;
+    }
+    results
+        .into_iter()
+        .map(|result| result.unwrap_or_else(|| Err(unasked())))
+        .collect()
+}
+
+async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<Answer, Failure>> {
+    let live = match link.live(deadline).await {
+        Ok(live) => live,
+        Err(failure) => return items.iter().map(|_| Err(failure.clone())).collect(),
+    };
+    let (calls, independent) = sorted(items);
+    let mut answers: Vec<_> = items.iter().map(|_| None).collect();
+    // Calls that share a name must not overtake each other, not even when one of them has to be
+    // repeated because the server forgot its script.
+    let at_once = if independent { calls.len().max(1) } else { 1 };
+    for calls in calls.chunks(at_once) {
+        let values = send(link, &live, items, calls, deadline).await;
+        for (call, value) in calls.iter().zip(values) {
+            let read = value.and_then(|value| texts(value, call.items.len()));
+            for (position, index) in call.items.iter().enumerate() {
+                let item = &items[*index];
+                answers[*index] = Some(match &read {
+                    Ok(texts) => decode::answer(&texts[position], item.nonce, &item.asked),
+                    Err(failure) => Err(failure.clone()),
+                });
+            }
+        }
+    }
+    let mut answers: Vec<_> = answers
+        .into_iter()
+        .map(|answer| answer.unwrap_or_else(|| Err(unasked())))
+        .collect();
+    note_restlessness(link, &live, &mut answers);
+    replicas::confirm(link, &live, &mut answers, deadline).await;
+    if answers
+        .iter()
+        .any(|answer| answer.as_ref().is_err_and(|failure| failure.fatal))
+    {
+        link.discard(&live);
+    }
+    answers
+}
+
+/// Whoever is kept waiting by a server that recovers again and again is told so.
+fn note_restlessness(link: &Link, live: &Live, answers: &mut [Result<Answer, Failure>]) {
+    let replies = answers.iter_mut().flatten();
+    for reply in replies.filter_map(|answer| answer.reply.as_mut()) {
+        let (Outcome::Busy(contention) | Outcome::Queued { contention, .. }) = &mut reply.outcome
+        else {
+            continue;
+        };
+        if contention.recovering.is_some() {
+            let known = link.memory.known(live);
+            contention.restless = known.is_some_and(|known| known.is_restless(reply.now));
+        }
+    }
+}
+
+/// The texts of one call's reply.
+fn texts(value: Value, count: usize) -> Result<Vec<String>, Failure> {
+    let texts = match value {
+        Value::ServerError(error) => return Err(errors::from_server(&error)),
+        Value::Array(values) if values.len() == count => values,
+        _ => return Err(miscounted()),
+    };
+    let text = |value| match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes).map_err(|_| miscounted()),
+        _ => Err(miscounted()),
+    };
+    texts.into_iter().map(text).collect()
+}
+
+fn miscounted() -> Failure {
+    Failure::protocol(
+        "the server's answer to a script has the wrong shape: is this a Redis server?",
+    )
+}
+
+fn unasked() -> Failure {
+    Failure::new(ErrorKind::Unavailable, "Redis was not asked")
+}

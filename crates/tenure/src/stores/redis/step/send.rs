@@ -1,0 +1,127 @@
+//! Sending calls until the server has carried them out, and hello before that.
+
+use redis::{Cmd, Pipeline, Value};
+use tenure_core::{ErrorKind, Moment};
+
+use super::super::connection::{Link, Live};
+use super::super::encode::Texts;
+use super::super::errors::Failure;
+use super::super::memory::{self, Known};
+use super::super::scripts::ScriptName;
+use super::item::{Call, Item};
+use super::miscounted;
+
+/// Sends calls by the hash of their scripts, and those again in full that the server does not know.
+///
+/// A server that does not know a script may have just started, and one that has begun another life
+/// has carried out nothing: either way hello comes first, and then those calls go out again.
+pub(super) async fn send(
+    link: &Link,
+    live: &Live,
+    items: &[Item<'_>],
+    calls: &[Call],
+    deadline: Moment,
+) -> Vec<Result<Value, Failure>> {
+    let mut values: Vec<Result<Value, Failure>> = vec![Err(forgetful()); calls.len()];
+    let mut pending: Vec<usize> = (0..calls.len()).collect();
+    let mut in_full = vec![false; calls.len()];
+    let mut outdated = None;
+    for _ in 0..ROUNDS {
+        let known = match greeted(link, live, calls, outdated.as_ref(), deadline).await {
+            Ok(known) => known,
+            Err(failure) => {
+                for index in pending {
+                    values[index] = Err(failure.clone());
+                }
+                break;
+            }
+        };
+        let argument = known.as_ref().map_or("", |known| &known.argument);
+        let commands = pending.iter().map(|index| {
+            let call = &calls[*index];
+            let (keys, arguments) = on_the_wire(&link.options.prefix, argument, items, call);
+            match in_full[*index] {
+                false => call.script.by_hash(&keys, &arguments),
+                true => call.script.in_full(&keys, &arguments),
+            }
+        });
+        let answers = send_commands(link, live, commands.collect(), deadline).await;
+        let mut again = Vec::new();
+        for (index, value) in pending.into_iter().zip(answers) {
+            let unknown = matches!(&value, Ok(Value::ServerError(e)) if e.code() == "NOSCRIPT");
+            let refused = matches!(&value, Ok(Value::BulkString(text)) if text == OTHER_LIFE);
+            in_full[index] |= unknown;
+            if unknown || refused {
+                again.push(index);
+            } else {
+                values[index] = value;
+            }
+        }
+        if again.is_empty() {
+            break;
+        }
+        (pending, outdated) = (again, known);
+    }
+    values
+}
+
+/// What prelude.lua says when it carries out nothing because the server has begun another life.
+const OTHER_LIFE: &[u8] = b"other life";
+
+/// How often calls are sent until they are carried out: by hash, in full, and some more in case the
+/// server forgets meanwhile.
+const ROUNDS: usize = 6;
+
+/// What is known of the server; `None` if the calls only look, which needs no hello.
+async fn greeted(
+    link: &Link,
+    live: &Live,
+    calls: &[Call],
+    outdated: Option<&Known>,
+    deadline: Moment,
+) -> Result<Option<Known>, Failure> {
+    if calls.iter().all(|call| call.script == ScriptName::Inspect) {
+        return Ok(None);
+    }
+    memory::greet(link, live, outdated, deadline)
+        .await
+        .map(Some)
+}
+
+fn on_the_wire(prefix: &str, life: &str, items: &[Item<'_>], call: &Call) -> (Texts, Texts) {
+    let (mut keys, mut arguments) = (Texts::default(), Texts::default());
+    arguments.push(life);
+    for index in &call.items {
+        items[*index].write(prefix, &mut keys, &mut arguments);
+    }
+    (keys, arguments)
+}
+
+async fn send_commands(
+    link: &Link,
+    live: &Live,
+    mut commands: Vec<Cmd>,
+    deadline: Moment,
+) -> Vec<Result<Value, Failure>> {
+    let count = commands.len();
+    if count == 1 {
+        let command = commands.remove(0);
+        return vec![link.send(live, &command, deadline).await];
+    }
+    let mut pipeline = Pipeline::with_capacity(count);
+    for command in commands {
+        pipeline.add_command(command);
+    }
+    match link.send_all(live, &pipeline, deadline).await {
+        Ok(values) if values.len() == count => values.into_iter().map(Ok).collect(),
+        Ok(_) => vec![Err(miscounted()); count],
+        Err(failure) => vec![Err(failure); count],
+    }
+}
+
+fn forgetful() -> Failure {
+    Failure::new(
+        ErrorKind::Unavailable,
+        "Redis forgets faster than it can be asked: do several servers answer at this address?",
+    )
+}
