@@ -69,7 +69,9 @@ pub(crate) fn execute(args: &RunArgs, program: &Program) -> u8 {
     let chosen = match choose(args) {
         Ok(chosen) => chosen,
         Err(unknown) => {
-            anstream::eprintln!("there is no anomaly '{unknown}'; `lab list` lists them");
+            anstream::eprintln!(
+                "error: there is no anomaly '{unknown}'; `tenure lab list` lists them"
+            );
             return USAGE;
         }
     };
@@ -260,5 +262,72 @@ impl fmt::Display for Verdict {
             }
             Self::Inconclusive(why) => write!(f, "inconclusive: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(harms: &[Harm], upset: Option<Upset>) -> Play {
+        let harms = harms.iter().copied().collect();
+        Play {
+            events: Vec::new(),
+            harms,
+            upset,
+        }
+    }
+
+    fn verdict(id: &str, naive: Play, ours: Play) -> Verdict {
+        let anomaly = anomalies::find(id).expect("it is in the list");
+        Shown {
+            anomaly,
+            naive,
+            ours,
+        }
+        .verdict()
+    }
+
+    #[test]
+    fn it_is_as_described_only_if_the_naive_one_fails_in_that_way_and_ours_in_none() {
+        use Harm::{StaleWrite, Stuck, TwoHolders};
+        let of = |naive: &[Harm], ours: &[Harm]| verdict("A3", play(naive, None), play(ours, None));
+        assert_eq!(of(&[TwoHolders], &[]), Verdict::AsDescribed);
+        assert_eq!(of(&[Stuck], &[]), Verdict::NaiveHeld);
+        assert_eq!(of(&[], &[]), Verdict::NaiveHeld);
+        for harm in [TwoHolders, StaleWrite, Stuck] {
+            assert!(matches!(of(&[TwoHolders], &[harm]), Verdict::OursFailed(_)));
+        }
+    }
+
+    #[test]
+    fn what_no_lock_can_prevent_is_forgiven_only_where_it_says_so() {
+        let stale = || play(&[Harm::TwoHolders, Harm::StaleWrite], None);
+        let overlap = || play(&[Harm::TwoHolders], None);
+        assert_eq!(verdict("A19", stale(), overlap()), Verdict::AsDescribed);
+        assert!(matches!(
+            verdict("A19", stale(), stale()),
+            Verdict::OursFailed(_)
+        ));
+        assert!(matches!(
+            verdict("A20", stale(), overlap()),
+            Verdict::OursFailed(_)
+        ));
+    }
+
+    #[test]
+    fn a_play_that_was_not_played_to_its_end_proves_nothing() {
+        let naive = || play(&[Harm::TwoHolders], None);
+        let cut = |upset| verdict("A3", naive(), play(&[], Some(upset)));
+        let why = || "late".to_owned();
+        assert!(matches!(
+            cut(Upset::Inconclusive(why())),
+            Verdict::Inconclusive(_)
+        ));
+        assert!(matches!(
+            cut(Upset::Broken(why())),
+            Verdict::Inconclusive(_)
+        ));
+        assert!(matches!(cut(Upset::Failed(why())), Verdict::OursFailed(_)));
     }
 }

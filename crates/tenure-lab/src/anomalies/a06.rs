@@ -6,7 +6,7 @@
 use std::io;
 
 use super::Anomaly;
-use crate::stage::{Ask, Played, Stage};
+use crate::stage::{Ask, Played, Stage, TTL};
 use crate::timeline::Harm;
 use crate::worker::naive::{Algorithm, KEY, Naive};
 
@@ -38,6 +38,7 @@ fn story(stage: &mut Stage) -> Played<()> {
     ben.takes(Ask::waiting(6000))?;
     stage.until_held_by(&ben)?;
     anna.resume();
+    stage.work_for(TTL / 2);
     ben.kill();
     cleo.acquire(Ask::waiting(4000))?;
     cleo.write()

@@ -110,7 +110,7 @@ fn section(page: &mut String, shown: &Shown) {
         let drawn = svg::draw(&picture, &format!("{id}-{name}"), &title);
         let _ = write!(
             page,
-            "<article>\n<h3>{} {}</h3>\n<p>{}</p>\n<div class=\"scroll\">{drawn}</div>\n",
+            "<article>\n<h3>{} {}</h3>\n<p>{}</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{title}\">{drawn}</div>\n",
             if name == "naive" {
                 "The naive lock"
             } else {
@@ -172,6 +172,7 @@ fn legend(page: &mut String) {
          <li><span class=\"sign declined\">¬</span> does not even try</li>\n\
          <li><span class=\"sign lost\">!</span> is told of the loss</li>\n\
          <li><span class=\"sign killed\">†</span> dies</li>\n\
+         <li><span class=\"sign busy\">–</span> is told: busy</li>\n\
          <li><span class=\"sign gaveup\">?</span> gives up</li>\n</ul>\n</section>\n",
     );
 }

@@ -126,6 +126,7 @@ fn draw_mark(svg: &mut String, mark: Mark, x: f64, y: f64) {
         Mark::Refused => ("refused", "✗"),
         Mark::Declined | Mark::Unwilling => ("declined", "¬"),
         Mark::Killed => ("killed", "†"),
+        Mark::Busy => ("busy", "–"),
         Mark::GaveUp => ("gaveup", "?"),
         Mark::Lost => ("lost", "!"),
     };

@@ -15,7 +15,7 @@ const FAINT: Style = Style::new().dimmed();
 const STRONG: Style = Style::new().bold();
 
 const LEGEND: &str = "█ believes and holds   ▓ believes and does NOT hold   ░ holds at the store only   ┄ waits   z paused\n\
-    ✓ write accepted   ✗ write refused   ¬ did not write   † dies   ? gives up";
+    ✓ write accepted   ✗ write refused   ¬ did not write   † dies   – told: busy   ? gives up";
 
 /// Prints the whole story of both plays.
 pub(crate) fn show(out: &mut impl io::Write, shown: &Shown) -> io::Result<()> {
@@ -113,6 +113,7 @@ fn cell(row: &Row, from: u64, to: u64) -> (char, Style) {
             Mark::Refused => ('✗', BAD),
             Mark::Declined | Mark::Unwilling => ('¬', CAUTION),
             Mark::Killed => ('†', BAD),
+            Mark::Busy => ('–', CAUTION),
             Mark::GaveUp => ('?', BAD),
             Mark::Lost => (' ', FAINT),
         };

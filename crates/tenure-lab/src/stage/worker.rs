@@ -151,6 +151,7 @@ impl Worker {
 
     /// Goes on from the point where it stands, and tells what came of asking.
     pub(crate) fn go_on(&self) -> Played<Got> {
+        pass(BEAT);
         self.tell(&Order::Go)?;
         self.got()
     }
@@ -184,6 +185,7 @@ impl Worker {
 
     /// Goes on from the point where it stands with giving the lock back.
     pub(crate) fn finish_release(&self) -> Played<()> {
+        pass(BEAT);
         self.tell(&Order::Go)?;
         self.is_done()
     }
@@ -207,11 +209,14 @@ impl Worker {
             What::At { point } if point == BEFORE_WRITE => Some(()),
             What::Declined { .. } => Some(()),
             _ => None,
-        })
+        })?;
+        pass(BEAT);
+        Ok(())
     }
 
     /// Does the write before which it stands.
     pub(crate) fn finish_write(&self) -> Played<()> {
+        pass(BEAT);
         self.tell(&Order::Go)?;
         self.is_done()
     }

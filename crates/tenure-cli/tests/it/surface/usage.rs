@@ -28,6 +28,17 @@ fn a_misspelt_command_gets_a_suggestion() {
 }
 
 #[test]
+fn the_lab_lists_what_can_go_wrong_and_refuses_what_it_does_not_know() {
+    let world = World::new();
+    let done = world.run(&["lab", "list"]).exits(0).silently();
+    assert_eq!(done.stdout.lines().count(), 20, "{}", done.stdout);
+    world
+        .run(&["lab", "run", "A99"])
+        .exits(64)
+        .says("there is no anomaly 'A99'");
+}
+
+#[test]
 fn every_usage_error_exits_64() {
     let world = World::new();
     let lines: [&[&str]; 10] = [
