@@ -1,7 +1,11 @@
 //! Helpers that the library's tests have too.
 
+#[path = "../../../../tenure/tests/it/support/cluster.rs"]
+pub(crate) mod cluster;
 #[path = "../../../../tenure/tests/it/support/redis_server.rs"]
 pub(crate) mod redis_server;
+#[path = "../../../../tenure/tests/it/support/sentinels.rs"]
+pub(crate) mod sentinels;
 pub(crate) mod signals;
 #[path = "../../../../tenure/tests/it/support/wait.rs"]
 pub(crate) mod wait;

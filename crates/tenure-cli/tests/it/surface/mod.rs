@@ -13,6 +13,7 @@ mod loss;
 mod redis;
 mod running;
 mod seq;
+mod shapes;
 mod terminal;
 mod usage;
 mod waiting;

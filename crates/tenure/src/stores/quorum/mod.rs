@@ -227,8 +227,8 @@ fn too_few(count: usize, least: usize) -> Error {
     Error::new(
         ErrorKind::Configuration,
         format!(
-            "{count} servers are too few: with fewer than {least} there is no majority without each \
-             single one. Name {least} or more, or use one server with redis://"
+            "too few servers ({count}): with fewer than {least} nothing is gained over a single one. Name \
+             {least} or more, or use one server with redis://"
         ),
     )
 }
