@@ -13,6 +13,7 @@
 
 mod anomalies;
 pub mod args;
+pub mod chaos;
 pub mod checker;
 pub mod history;
 pub mod program;
@@ -31,11 +32,14 @@ use args::LabCommand;
 /// Does what was asked and returns the exit code; `program` is how to start this very program again,
 /// since everybody who takes part is a process of its own.
 pub fn execute(args: LabArgs, program: &Program) -> u8 {
+    let store = args.store;
     match args.command {
         LabCommand::List => run::list(),
         LabCommand::Run(args) => run::execute(&args, program),
         LabCommand::Worker(args) => worker::execute(&args),
         LabCommand::Check(args) => checker::command(&args),
+        LabCommand::Chaos(args) => chaos::command(&args, store.as_deref(), program),
+        LabCommand::ChaosWorker(args) => chaos::worker(&args),
         LabCommand::Launch { parent, command } => program::launch(parent, &command),
     }
 }

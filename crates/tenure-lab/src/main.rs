@@ -11,10 +11,14 @@ use tenure_lab::{LabArgs, Program};
 struct Cli {
     #[command(flatten)]
     lab: LabArgs,
+    /// The store to break
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
+    cli.lab.store = cli.store;
     let program = Program::this(&[]);
     ExitCode::from(tenure_lab::execute(cli.lab, &program))
 }

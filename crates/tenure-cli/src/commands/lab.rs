@@ -5,7 +5,8 @@ use tenure_lab::{LabArgs, Program};
 use crate::exit::Exit;
 
 /// Runs the lab.
-pub fn execute(args: LabArgs) -> Exit {
+pub fn execute(mut args: LabArgs, store: Option<String>) -> Exit {
+    args.store = store;
     match tenure_lab::execute(args, &Program::this(&["lab"])) {
         0 => Exit::Success,
         code => Exit::Code(code),

@@ -34,7 +34,7 @@ pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
     match cli.command {
         Command::Completions { shell } => completions::execute(shell, output),
         Command::Man { page } => man::execute(page.as_deref(), output),
-        Command::Lab(args) => Ok(lab::execute(args)),
+        Command::Lab(args) => Ok(lab::execute(args, store.map(str::to_owned))),
         Command::Run(args) => run::execute(*args, store, output),
         command => {
             let choice = StoreChoice::resolve(store)?;

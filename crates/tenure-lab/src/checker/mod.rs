@@ -37,6 +37,9 @@ use tenure::core::PromiseId;
 use crate::history::{Event, Fault, History, What};
 use holds::Holds;
 
+/// The kind of a "fault" that puts things right again.
+pub(crate) const REPAIR: &str = "repair";
+
 /// What was found in a history.
 #[derive(Debug, Default)]
 pub struct Verdict {
@@ -189,6 +192,7 @@ fn count(history: &History, holds: &Holds) -> Counts {
             What::Lost { .. } => counts.losses += 1,
             What::WriteAccepted(_) => counts.writes_accepted += 1,
             What::WriteRefused(_) => counts.writes_refused += 1,
+            What::Fault(fault) if fault.kind == REPAIR => {}
             What::Fault(fault) => *counts.faults.entry(fault.kind.clone()).or_default() += 1,
             _ => {}
         }

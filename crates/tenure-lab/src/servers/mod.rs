@@ -2,12 +2,17 @@
 //! nothing left behind, whatever becomes of us.
 
 mod clock;
+pub mod cluster;
+mod link;
 mod proxy;
 mod redis;
+mod sentinel;
 mod session;
 pub mod wait;
 
 pub use clock::SetClock;
+pub use link::{Link, Network, Way};
 pub use proxy::Proxy;
 pub use redis::{RedisServer, free_port};
+pub use sentinel::Sentinel;
 pub use session::{Answer, Session};

@@ -46,9 +46,10 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
     for (name, course) in courses(case, until) {
         match search(&course) {
             Outcome::Explained => {}
-            Outcome::TooMuch => verdict.unjudged.push(format!(
-                "C4 of {name:?}: too many orders of {} steps",
-                course.steps.len()
+            Outcome::TooMuch(stuck) => verdict.unjudged.push(format!(
+                "C4 of {name:?}: too many orders of {} steps; {}",
+                course.steps.len(),
+                stuck.sentence
             )),
             Outcome::Impossible(stuck) => {
                 let indices = stuck.evidence.into_iter();
@@ -62,7 +63,7 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
 
 /// All that was asked about one name.
 pub(super) struct Course {
-    /// In the order in which they were asked.
+    /// Those with an answer are in the order in which they were asked.
     steps: Vec<Asking>,
     model: Model,
     /// Who was seen with which fence, by whatever answer or push.
@@ -88,6 +89,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
     let mut inboxes: HashMap<u32, Inbox> = HashMap::new();
     let mut kills: Vec<(u64, u32)> = Vec::new();
     let mut recovering: Vec<u64> = Vec::new();
+    let mut repeats: Vec<u64> = Vec::new();
     let events = case.history.events.iter().enumerate();
     for (index, event) in events.take_while(|(_, event)| event.at < until) {
         match &event.what {
@@ -133,7 +135,10 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
             What::Pushed {
                 name, owner, fence, ..
             } => grants.entry(name).or_default().push((*owner, *fence)),
-            What::Fault(fault) => kills.extend(fault.kills.map(|process| (event.at, process))),
+            What::Fault(fault) => {
+                kills.extend(fault.kills.map(|process| (event.at, process)));
+                repeats.extend((fault.kind == REPEAT).then_some(event.at));
+            }
             _ => {}
         }
     }
@@ -151,7 +156,8 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
         recovering_until: recovering.into_iter().max().unwrap_or(0),
     };
     let mut courses: BTreeMap<&str, Course> = BTreeMap::new();
-    for (name, asking) in steps {
+    let twins = twins(&steps, &repeats);
+    for (name, asking) in steps.into_iter().chain(twins) {
         let course = courses.entry(name).or_insert_with(|| Course {
             steps: Vec::new(),
             model: model.clone(),
@@ -160,6 +166,29 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
         course.steps.push(asking);
     }
     courses
+}
+
+/// The kind of fault after which something that was sent may arrive twice.
+pub(crate) const REPEAT: &str = "repeat";
+
+/// How long after such a fault the next thing may be sent.
+const REPEATED_WITHIN: u64 = 5_000_000_000;
+
+/// Steps that may have been carried out a second time, without an answer.
+fn twins<'a>(steps: &[(&'a str, Asking)], repeats: &[u64]) -> Vec<(&'a str, Asking)> {
+    let is_repeated = |asked: u64| {
+        let mut repeats = repeats.iter();
+        repeats.any(|at| *at < asked + REPEATED_WITHIN && asked < at + REPEATED_WITHIN)
+    };
+    let repeated = steps.iter().filter(|(_, step)| is_repeated(step.asked));
+    let twin = |step: &Asking| Asking {
+        asked: step.asked,
+        answered: u64::MAX,
+        action: step.action.clone(),
+        said: None,
+        evidence: Vec::new(),
+    };
+    repeated.map(|(name, step)| (*name, twin(step))).collect()
 }
 
 #[cfg(test)]

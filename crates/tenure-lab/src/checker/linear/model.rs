@@ -20,27 +20,20 @@ pub(super) struct Model {
 /// How long a process may take to be gone after it was killed.
 const DYING: u64 = 2_000_000_000;
 
+/// Of more processes that wait, the rest is taken to be within reach.
+const MOST_INBOXES: usize = 5;
+
 impl Model {
     /// All states that the step may lead to if it takes effect at `now` and was answered as it was.
     pub(super) fn step(&self, state: &LockState, asking: &Asking, now: u64) -> Vec<LockState> {
         let mut states: Vec<LockState> = Vec::new();
         for dead in self.deaths_seen(asking) {
-            let mut tried: Vec<Vec<Inbox>> = vec![Vec::new()];
-            let mut next = 0;
-            while let Some(unreachable) = tried.get(next).cloned() {
-                next += 1;
+            for unreachable in guesses(state) {
                 let guess = Guess {
                     unreachable: &unreachable,
                     dead: &dead,
                 };
                 let decision = self.decide(state, &asking.action, now, &guess);
-                for handover in &decision.handovers {
-                    let mut more = unreachable.clone();
-                    more.push(handover.inbox.clone());
-                    if !tried.contains(&more) {
-                        tried.push(more);
-                    }
-                }
                 let fits = self.is_answer(asking, &decision.outcome);
                 if fits && !states.contains(&decision.state) {
                     states.push(decision.state);
@@ -102,6 +95,25 @@ impl Model {
     fn is_expiry(&self, said: u64, kept: u64) -> bool {
         said == kept || self.shortens && said < kept
     }
+}
+
+/// Whom the store may not have reached: nobody, or some of those who wait.
+fn guesses(state: &LockState) -> Vec<Vec<Inbox>> {
+    let mut inboxes: Vec<&Inbox> = Vec::new();
+    for waiter in &state.queue {
+        if !inboxes.contains(&&waiter.inbox) && inboxes.len() < MOST_INBOXES {
+            inboxes.push(&waiter.inbox);
+        }
+    }
+    let mut guesses: Vec<Vec<Inbox>> = (0..1_usize << inboxes.len())
+        .map(|set| {
+            let chosen = inboxes.iter().enumerate();
+            let chosen = chosen.filter(|(index, _)| set >> index & 1 == 1);
+            chosen.map(|(_, inbox)| (*inbox).clone()).collect()
+        })
+        .collect();
+    guesses.sort_by_key(Vec::len);
+    guesses
 }
 
 struct Guess<'a> {

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use tenure::core::{Action, LockState};
+use tenure::OwnerId;
+use tenure::core::{Action, Cancel, LockState};
 
 use super::model::fingerprint;
 use super::{Asking, Course};
@@ -13,8 +14,8 @@ pub(super) enum Outcome {
     Explained,
     /// There is none, and here it ends.
     Impossible(Stuck),
-    /// It was given up.
-    TooMuch,
+    /// It was given up; so far it came.
+    TooMuch(Stuck),
 }
 
 /// Where the longest attempt ended.
@@ -50,6 +51,15 @@ struct Node {
     clock: u64,
 }
 
+/// A node, and what has not been tried after it; the last is tried first.
+struct Frame {
+    node: Node,
+    candidates: Vec<Next>,
+    /// What the store may do by itself now.
+    by_itself: Asking,
+    ready: Vec<Node>,
+}
+
 /// Which steps are explained.
 #[derive(Clone)]
 struct Done {
@@ -62,7 +72,8 @@ struct Done {
 
 /// One more step, at this time of the store.
 struct Next {
-    step: usize,
+    /// `None`: the store serves the queue by itself, because somebody died or a lease has ended.
+    step: Option<usize>,
     at: u64,
     /// Only if that gives somebody exactly this fence: the time is a guess from it.
     gives: bool,
@@ -92,54 +103,84 @@ impl<'a> Search<'a> {
             state: LockState::default(),
             clock: 0,
         };
-        let mut stack = vec![vec![start]];
-        while let Some(nodes) = stack.last_mut() {
-            let Some(node) = nodes.pop() else {
-                stack.pop();
-                continue;
+        let mut frames = Vec::new();
+        let mut next = Some(start);
+        loop {
+            if let Some(node) = next.take().filter(|node| self.is_new(node)) {
+                if self.seen.len() > PATIENCE {
+                    return Outcome::TooMuch(self.stuck());
+                }
+                if node.done.first == self.answered.len() {
+                    return Outcome::Explained;
+                }
+                let best = self.best.as_ref().map_or(0, |best| best.done.count + 1);
+                if node.done.count >= best {
+                    self.best = Some(node.clone());
+                }
+                frames.push(self.frame(node));
+            }
+            let Some(frame) = frames.last_mut() else {
+                return Outcome::Impossible(self.stuck());
             };
-            if !self.seen.insert((node.done.hash, fingerprint(&node.state))) {
-                continue;
+            next = self.advance(frame);
+            if next.is_none() {
+                frames.pop();
             }
-            if self.seen.len() > PATIENCE {
-                return Outcome::TooMuch;
-            }
-            if node.done.first == self.answered.len() {
-                return Outcome::Explained;
-            }
-            // In reverse: the last is looked at first.
-            let mut following = self.following(&node);
-            following.reverse();
-            let best = self.best.as_ref().map_or(0, |best| best.done.count + 1);
-            if node.done.count >= best {
-                self.best = Some(node);
-            }
-            stack.push(following);
         }
-        Outcome::Impossible(self.stuck())
     }
 
-    /// All nodes after this one, the likeliest first.
-    fn following(&self, node: &Node) -> Vec<Node> {
-        let mut following = Vec::new();
-        for next in self.candidates(node) {
-            let asking = &self.course.steps[next.step];
-            for state in self.course.model.step(&node.state, asking, next.at) {
-                if next.gives && !self.gives(&state, next.at) {
-                    continue;
-                }
-                following.push(Node {
-                    done: self.with(&node.done, next.step),
+    fn is_new(&mut self, node: &Node) -> bool {
+        self.seen.insert((node.done.hash, fingerprint(&node.state)))
+    }
+
+    fn frame(&self, node: Node) -> Frame {
+        let (mut candidates, earliest) = self.candidates(&node);
+        candidates.reverse();
+        Frame {
+            node,
+            candidates,
+            by_itself: Asking {
+                asked: earliest,
+                answered: earliest,
+                // Of nobody: forgets what has ended, lets in whoever can get in, and nothing else.
+                action: Action::Cancel(Cancel {
+                    owner: OwnerId::from_bytes([0; 16]),
+                }),
+                said: None,
+                evidence: Vec::new(),
+            },
+            ready: Vec::new(),
+        }
+    }
+
+    /// The next node after that of the frame, the likeliest first.
+    fn advance(&self, frame: &mut Frame) -> Option<Node> {
+        loop {
+            if let Some(node) = frame.ready.pop() {
+                return Some(node);
+            }
+            let next = frame.candidates.pop()?;
+            let asking = next
+                .step
+                .map_or(&frame.by_itself, |it| &self.course.steps[it]);
+            let mut states = self.course.model.step(&frame.node.state, asking, next.at);
+            states.retain(|state| !next.gives || self.gives(state, next.at));
+            frame
+                .ready
+                .extend(states.into_iter().rev().map(|state| Node {
+                    done: match next.step {
+                        Some(step) => self.with(&frame.node.done, step),
+                        None => frame.node.done.clone(),
+                    },
                     state,
                     clock: next.at,
-                });
-            }
+                }));
         }
-        following
     }
 
     /// What may come next: whatever was asked before any other step that is left had been answered.
-    fn candidates(&self, node: &Node) -> Vec<Next> {
+    /// And when the first of those must have happened.
+    fn candidates(&self, node: &Node) -> (Vec<Next>, u64) {
         let steps = &self.course.steps;
         let mut earliest = u64::MAX;
         let mut possible = Vec::new();
@@ -166,19 +207,22 @@ impl<'a> Search<'a> {
         fences.sort_unstable();
         fences.dedup();
         for at in fences {
-            let gives = true;
-            candidates.extend(lost.iter().map(|&step| Next { step, at, gives }));
+            let (step, gives) = (None, true);
+            candidates.push(Next { step, at, gives });
+            let lost = lost.iter().map(|it| Some(*it));
+            candidates.extend(lost.map(|step| Next { step, at, gives }));
         }
         let gives = false;
         candidates.extend(possible.iter().map(|step| Next {
-            step: *step,
+            step: Some(*step),
             at: time(step),
             gives,
         }));
         for at in [node.clock.max(1), soonest.max(node.clock)] {
-            candidates.extend(lost.iter().map(|&step| Next { step, at, gives }));
+            let lost = lost.iter().map(|it| Some(*it));
+            candidates.extend(lost.map(|step| Next { step, at, gives }));
         }
-        candidates
+        (candidates, earliest)
     }
 
     /// Whether somebody has the fence of this time who was seen with it.
@@ -211,11 +255,10 @@ impl<'a> Search<'a> {
             let (sentence, evidence) = ("nothing can be explained".to_owned(), Vec::new());
             return Stuck { sentence, evidence };
         };
-        let candidates = self.candidates(node);
-        let next = candidates
-            .iter()
-            .find(|next| steps[next.step].said.is_some());
-        let stuck = next.map(|next| &steps[next.step]);
+        let (candidates, _) = self.candidates(node);
+        let mut candidates = candidates.iter().filter_map(|next| next.step);
+        let stuck = candidates.find(|step| steps[*step].said.is_some());
+        let stuck = stuck.map(|step| &steps[step]);
         let (word, said) = stuck.map_or(("", String::new()), |it| {
             let said = it.said.as_ref().map(|(_, said)| said);
             let said = serde_json::to_string(&said).unwrap_or_default();
@@ -258,7 +301,7 @@ impl Done {
     }
 }
 
-fn owner(action: &Action) -> Option<tenure::OwnerId> {
+fn owner(action: &Action) -> Option<OwnerId> {
     Some(match action {
         Action::Acquire(it) => it.owner,
         Action::Renew(it) => it.owner,

@@ -1,0 +1,21 @@
+//! Random faults from a seed against every shape of store, and a judgement of what happened.
+//!
+//! `plan.rs` draws everything from the seed beforehand; `world/` starts the store and the network
+//! before it; `crew.rs` runs the worker processes (`worker/`); `run.rs` breaks things as planned
+//! (`inflict.rs`), and then lets everybody finish; the judge is [`crate::checker`].
+
+mod crew;
+mod fault;
+mod inflict;
+mod plan;
+mod progress;
+mod resource;
+mod run;
+mod worker;
+mod world;
+
+pub(crate) use run::command;
+pub(crate) use worker::worker;
+
+pub use fault::FaultKind;
+pub use world::Shape;

@@ -1,0 +1,31 @@
+//! One Redis server, and for each worker a link to it.
+
+use std::io;
+
+use super::{World, max_ttl};
+use crate::Program;
+use crate::chaos::plan::Plan;
+use crate::servers::{Network, RedisServer, SetClock};
+
+/// What makes a server save everything before it acknowledges it.
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
+pub(super) fn start(program: &Program, network: &Network, plan: &Plan) -> io::Result<World> {
+    let arguments = if plan.durable { &DURABLE[..] } else { &[] };
+    let clock = SetClock::new()?;
+    let server = RedisServer::start_in(program, arguments, clock.environment())?;
+    let links: io::Result<Vec<_>> = (0..plan.workers)
+        .map(|_| network.link(server.port()))
+        .collect();
+    let links = links?;
+    let url = |port: u16| format!("redis://127.0.0.1:{port}?{}", max_ttl());
+    Ok(World {
+        urls: links.iter().map(|link| url(link.port())).collect(),
+        direct: url(server.port()),
+        durable: plan.durable,
+        clocks: vec![(clock, 0)],
+        servers: vec![server],
+        links,
+        ..World::without_servers(plan, String::new())
+    })
+}
