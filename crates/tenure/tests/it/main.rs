@@ -67,7 +67,6 @@ mod redis_restless;
 #[cfg(feature = "redis")]
 mod redis_sentinel;
 #[cfg(feature = "redis")]
-mod redis_sentinel_memory;
 #[cfg(feature = "redis")]
 mod redis_store;
 #[cfg(feature = "redis")]

@@ -29,8 +29,18 @@ pub(super) struct View {
     pub(super) primary: Option<(String, u16)>,
     /// How many there are, as far as it knows.
     pub(super) sentinels: usize,
-    /// It has voted for a failover that it does not know to have ended.
-    pub(super) voted: bool,
+    /// For whom it has voted in a failover that it does not know to have ended.
+    pub(super) voted_for: Option<String>,
+    /// It is carrying out a failover.
+    pub(super) fails_over: bool,
+}
+
+impl View {
+    /// Whether it names this server.
+    pub(super) fn names(&self, host: &str, port: u16) -> bool {
+        let named = self.primary.as_ref();
+        named.is_some_and(|(named, at)| named == host && *at == port)
+    }
 }
 
 impl Sentinel {
@@ -57,8 +67,8 @@ impl Sentinel {
     }
 
     /// What it says about the server at `host` and `port`. A vote that was cast for a failover which
-    /// then was given up counts for twice the failover's time limit, since nothing tells it from
-    /// one that is still going on.
+    /// then was given up counts for twice the failover's time limit, unless whom it was for says that
+    /// it is over: nothing else tells it from one that is still going on.
     pub(super) async fn look(
         &self,
         service: &Service,
@@ -83,8 +93,8 @@ impl Sentinel {
         let about: HashMap<String, String> =
             redis::from_redis_value(about.clone()).unwrap_or_default();
         let number = |key: &str| about.get(key).and_then(|text| text.parse::<u64>().ok());
-        let vote_epoch = vote_epoch(vote)
-            .ok_or_else(|| Failure::protocol("a sentinel does not tell its vote"))?;
+        let (leader, vote_epoch) =
+            vote_of(vote).ok_or_else(|| Failure::protocol("a sentinel does not tell its vote"))?;
         let patience = Duration::from_millis(number("failover-timeout").unwrap_or(180_000)) * 2;
         let pending = vote_epoch > number("config-epoch").unwrap_or(0);
         Ok(View {
@@ -93,7 +103,10 @@ impl Sentinel {
             primary: host_and_port(Some(primary)),
             sentinels: 1 + usize::try_from(number("num-other-sentinels").unwrap_or(0))
                 .unwrap_or(usize::MAX - 1),
-            voted: pending && !self.is_old(vote_epoch, now, patience),
+            voted_for: (pending && !self.is_old(vote_epoch, now, patience)).then_some(leader),
+            fails_over: about
+                .get("flags")
+                .is_none_or(|flags| flags.contains("failover_in_progress")),
         })
     }
 
@@ -185,13 +198,14 @@ fn host_and_port(value: Option<&Value>) -> Option<(String, u16)> {
     Some((host, port.parse().ok()?))
 }
 
-/// The third of: taken to be down, voted for whom, in which epoch.
-fn vote_epoch(value: &Value) -> Option<u64> {
+/// Of: taken to be down, voted for whom, in which epoch.
+fn vote_of(value: &Value) -> Option<(String, u64)> {
     let Value::Array(parts) = value else {
         return None;
     };
+    let leader = redis::from_redis_value(parts.get(1)?.clone()).unwrap_or_default();
     match parts.get(2)? {
-        Value::Int(epoch) => u64::try_from(*epoch).ok(),
+        Value::Int(epoch) => Some((leader, u64::try_from(*epoch).ok()?)),
         _ => None,
     }
 }

@@ -5,13 +5,15 @@
 //!   the grant had arrived.
 //! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
 //!
-//! A failover needs the votes of a majority, too, so one of those who confirm would know of it.
+//! A failover needs the votes of a majority, too, so one of those who confirm would know of it. A vote
+//! counts until whom it was for says that its failover is over.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Reply, Request};
 
@@ -208,41 +210,73 @@ impl Sentinels {
             .iter()
             .map(|sentinel| self.view(sentinel, (host, *port), deadline))
             .collect();
-        let mut seen = HashSet::new();
-        while let Some(view) = asked.next().await {
-            // One that was named by two addresses has one vote.
-            let Some(view) = view.filter(|view| seen.insert(view.id.clone())) else {
+        // Where each is that has answered, by its name: one with two addresses has one vote.
+        let mut met: HashMap<String, &Sentinel> = HashMap::new();
+        let mut leaders = Vec::new();
+        while let Some((sentinel, view)) = asked.next().await {
+            let Some(view) = view.filter(|view| !met.contains_key(&view.id)) else {
                 continue;
             };
+            met.insert(view.id.clone(), sentinel);
             verdict.needed = verdict.needed.max(view.sentinels / 2 + 1);
-            match view.primary {
-                Some((named, at)) if named == *host && at == *port && !view.voted => {
-                    verdict.agree += 1;
-                }
-                Some((named, at)) if named == *host && at == *port => verdict.voted += 1,
-                _ => verdict.elsewhere += 1,
+            match (view.names(host, *port), view.voted_for) {
+                (true, None) => verdict.agree += 1,
+                (true, Some(leader)) => leaders.push(leader),
+                (false, _) => verdict.elsewhere += 1,
             }
             if verdict.agree >= verdict.needed {
-                break;
+                return verdict;
+            }
+            if verdict.agree + leaders.len() >= verdict.needed {
+                let over = self.over(&leaders, &met, (host, *port), deadline).await;
+                if verdict.agree + over >= verdict.needed {
+                    verdict.agree += over;
+                    return verdict;
+                }
             }
         }
+        verdict.voted = leaders.len();
         verdict
     }
 
-    async fn view(
+    /// How many of the votes for these are for failovers that are over, because whom they were for says
+    /// that it carries out none. It is asked after the votes were seen: it had begun before it asked for them,
+    /// and for another failover it needs other votes.
+    async fn over(
         &self,
-        sentinel: &Sentinel,
+        leaders: &[String],
+        met: &HashMap<String, &Sentinel>,
+        (host, port): (&str, u16),
+        deadline: Moment,
+    ) -> usize {
+        let known: HashMap<_, _> = leaders
+            .iter()
+            .filter_map(|leader| met.get_key_value(leader))
+            .collect();
+        let asked = known.into_iter().map(|(leader, sentinel)| async move {
+            let (_, view) = self.view(sentinel, (host, port), deadline).await;
+            let view = view.filter(|view| view.id == *leader)?;
+            (view.names(host, port) && !view.fails_over).then_some(leader)
+        });
+        let over: HashSet<_> = join_all(asked).await.into_iter().flatten().collect();
+        leaders
+            .iter()
+            .filter(|leader| over.contains(leader))
+            .count()
+    }
+
+    async fn view<'a>(
+        &self,
+        sentinel: &'a Sentinel,
         primary: (&str, u16),
         deadline: Moment,
-    ) -> Option<View> {
+    ) -> (&'a Sentinel, Option<View>) {
         let now = self.clock.now();
         let looking = sentinel.look(&self.service, primary, now);
-        match bounded(&*self.clock, deadline.since(now), looking).await {
-            Some(view) => view.ok(),
-            None => {
-                sentinel.hang_up();
-                None
-            }
+        let view = bounded(&*self.clock, deadline.since(now), looking).await;
+        if view.is_none() {
+            sentinel.hang_up();
         }
+        (sentinel, view.and_then(Result::ok))
     }
 }
