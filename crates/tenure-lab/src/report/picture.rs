@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::words;
-use crate::timeline::{Event, What, beliefs, lifetimes, overlaps, truths};
+use crate::timeline::{Belief, Event, What, beliefs, lifetimes, overlaps, truths};
+
+/// A look at the store may be as late as this, in nanoseconds.
+const LATE: u64 = 60_000_000;
 
 /// One play.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +110,7 @@ impl Picture {
             truths: truths(events)
                 .iter()
                 .filter(|(holder, ..)| holder == name)
-                .map(|(_, from, to)| clip(*from, *to))
+                .map(|(_, from, to)| clip(granted(&believed, name, *from), *to))
                 .collect(),
             waits: waits(events, name)
                 .map(|(from, to)| clip(from, to))
@@ -156,6 +159,17 @@ fn rank(fences: &BTreeSet<u64>, fence: u64) -> Option<usize> {
         .iter()
         .position(|known| *known == fence)
         .map(|place| place + 1)
+}
+
+/// The store is looked at a hundred times a second, so a grant is seen a little late; it was there when
+/// its holder began to believe.
+fn granted(believed: &[Belief], name: &str, seen: u64) -> u64 {
+    let own = believed.iter().filter(|belief| belief.who == name);
+    let begun = own
+        .map(|belief| belief.from)
+        .filter(|from| *from < seen)
+        .max();
+    begun.filter(|from| seen - from < LATE).unwrap_or(seen)
 }
 
 /// From asking for the lock to an answer.

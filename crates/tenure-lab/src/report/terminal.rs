@@ -14,8 +14,10 @@ const CAUTION: Style = AnsiColor::Yellow.on_default();
 const FAINT: Style = Style::new().dimmed();
 const STRONG: Style = Style::new().bold();
 
-const LEGEND: &str = "█ believes and holds   ▓ believes and does NOT hold   ░ holds at the store only   ┄ waits   z paused\n\
-    ✓ write accepted   ✗ write refused   ¬ did not write   † dies   – told: busy   ? gives up";
+const LEGEND: &str = "\
+█ believes and holds   ▓ believes and does NOT hold   ░ holds at the store only
+┄ waits   – told: busy   ? gives up   z paused   † dies
+✓ write accepted   ✗ write refused   ¬ did not write";
 
 /// Prints the whole story of both plays.
 pub(crate) fn show(out: &mut impl io::Write, shown: &Shown) -> io::Result<()> {
@@ -35,7 +37,7 @@ pub(crate) fn show(out: &mut impl io::Write, shown: &Shown) -> io::Result<()> {
     }
     play(out, "tenure", &shown.ours, width)?;
     for line in LEGEND.lines() {
-        writeln!(out, "    {FAINT}{}{FAINT:#}", line.trim())?;
+        writeln!(out, "    {FAINT}{}{FAINT:#}", line)?;
     }
     writeln!(out)?;
     show_line(out, shown)
