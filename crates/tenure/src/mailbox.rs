@@ -55,9 +55,13 @@ impl Mailbox {
     }
 
     fn ask_again(&self, wanted: impl Fn(&Slot) -> bool) {
-        let slots: Vec<_> = self.slots().values().cloned().collect();
-        let told = slots.iter().filter(|slot| wanted(slot));
-        told.for_each(|slot| slot.put(Letter::AskAgain));
+        let slots = self.slots();
+        let mut told: Vec<_> = slots.iter().filter(|(_, slot)| wanted(slot)).collect();
+        // In an order that follows from the owners alone, so that a simulation can be replayed.
+        told.sort_unstable_by_key(|(owner, _)| **owner);
+        let told: Vec<_> = told.into_iter().map(|(_, slot)| slot.clone()).collect();
+        drop(slots);
+        told.iter().for_each(|slot| slot.put(Letter::AskAgain));
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<OwnerId, Arc<Slot>>> {

@@ -10,6 +10,7 @@ mod forgetful;
 mod inspect;
 mod life;
 mod machine;
+mod queue_model;
 mod recovery;
 mod recovery_machine;
 mod release;

@@ -58,6 +58,7 @@ impl Clock for VirtualClock {
                 // Read before the time that is left, so that no jump goes unseen.
                 jumped.borrow_and_update();
                 tokio::select! {
+                    biased;
                     () = clock.sleep(moment.since(clock.now())) => {}
                     // The sender is part of the clock, which we have: the channel cannot close.
                     _ = jumped.changed() => {}

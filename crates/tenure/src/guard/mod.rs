@@ -135,6 +135,7 @@ impl Guard {
                 continue;
             };
             tokio::select! {
+                biased;
                 _ = standing.changed() => {}
                 () = self.shared.client.link.clock().sleep_until(until) => {
                     let _ = self.remaining();
@@ -272,6 +273,7 @@ impl Guard {
         let mut standing = self.hold().standing();
         let released = standing.wait_for(|standing| *standing == Standing::Released);
         tokio::select! {
+            biased;
             loss = self.lost() => loss.error(self.name()),
             // The sender is part of the hold, which we have: the channel cannot close.
             _ = released => self.released(),

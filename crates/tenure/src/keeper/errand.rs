@@ -127,6 +127,7 @@ impl Errands {
     /// Cancel safe.
     pub(super) async fn progress(&mut self) {
         tokio::select! {
+            biased;
             Some((shard, again)) = self.calls.next() => {
                 self.ready.arrived(shard);
                 if !again.is_empty() {

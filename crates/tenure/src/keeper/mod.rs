@@ -147,6 +147,13 @@ impl Work {
             let wake = self.agenda.look_again();
             let clock = self.link.clock().clone();
             tokio::select! {
+                // In this order, so that a simulation can be replayed. None keeps the others waiting
+                // for ever: what is before the orders is work that ends, and they make more of it.
+                biased;
+                Some(renewed) = self.renewals.next() => self.settle(renewed),
+                () = self.errands.progress() => {}
+                () = self.agenda.sooner() => {}
+                () = wait(&*clock, wake) => {}
                 // All that are there, so that what was dropped together travels together.
                 count = orders.recv_many(&mut received, ORDERS) => {
                     if count == 0 {
@@ -154,10 +161,6 @@ impl Work {
                     }
                     received.drain(..).for_each(|order| self.obey(order));
                 }
-                Some(renewed) = self.renewals.next() => self.settle(renewed),
-                () = self.errands.progress() => {}
-                () = self.agenda.sooner() => {}
-                () = wait(&*clock, wake) => {}
             }
             self.renew_due();
             self.errands.send();

@@ -24,9 +24,11 @@
 //! # Ok::<(), tenure::Error>(()) }).unwrap();
 //! ```
 
+pub(crate) mod chance;
 mod script;
 mod scripted_store;
 
 pub use crate::clock::VirtualClock;
+pub use chance::seed_chance;
 pub use script::{Fault, Rule};
 pub use scripted_store::{Call, ScriptedStore};

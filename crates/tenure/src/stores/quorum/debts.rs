@@ -73,6 +73,7 @@ async fn pay(member: Arc<Member>, clock: Arc<dyn Clock>) {
             Due::Now(batch) => batch,
             Due::At(moment) => {
                 tokio::select! {
+                    biased;
                     () = clock.sleep(moment.since(clock.now())) => {}
                     () = member.debts.added.notified() => {}
                 }
