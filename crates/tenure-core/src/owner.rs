@@ -56,7 +56,8 @@ impl FromStr for OwnerId {
             )
             .with("given", text)
         };
-        if text.len() != 32 || !text.is_ascii() {
+        // Digits alone: the parser of numbers would also take a sign.
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(wrong());
         }
         let mut bytes = [0; 16];

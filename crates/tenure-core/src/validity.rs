@@ -128,6 +128,29 @@ mod tests {
     }
 
     #[test]
+    fn a_push_is_trusted_as_long_as_the_clocks_may_differ_in_rate_alone() {
+        let second = Duration::from_secs(1);
+        let received = SENT.plus(second * 100);
+        let at = |elapsed| {
+            let now = NOW.plus(elapsed);
+            Validity::of_push((SENT, NOW), received, now, now.plus(second * 5))
+        };
+        let confirm = PushedValidity::ConfirmFirst;
+        let most = second * 100 + second / 10;
+        assert_ne!(at(second * 100), confirm);
+        assert_ne!(at(most), confirm);
+        assert_eq!(at(most + Duration::from_micros(1)), confirm);
+    }
+
+    #[test]
+    fn what_is_left_of_a_validity_counts_to_its_end() {
+        let until = SENT.plus(Duration::from_secs(5));
+        let validity = Validity { until };
+        assert_eq!(validity.remaining(SENT), Duration::from_secs(5));
+        assert_eq!(validity.remaining(until), Duration::ZERO);
+    }
+
+    #[test]
     fn a_push_from_a_clock_that_ran_ahead_must_be_confirmed() {
         let second = Duration::from_secs(1);
         let stepped = NOW.plus(second * 60);

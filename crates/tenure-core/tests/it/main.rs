@@ -18,4 +18,5 @@ mod renew;
 mod rules;
 mod support;
 mod trace;
+mod values;
 mod vote;

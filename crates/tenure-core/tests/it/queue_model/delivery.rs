@@ -36,7 +36,7 @@ impl World {
             .decide(life, &action(from, ask, sent), now, rules);
         let Some(decision) = decision else {
             let news = News::OtherLife(self.server.life);
-            return self.is_told(from, ask, news, sent, rules);
+            return self.answered(from, ask, news, sent, rules);
         };
         for holder in &decision.state.holders {
             let new = before.holder(holder.owner).is_none();
@@ -69,14 +69,14 @@ impl World {
             Outcome::NotHeld { .. } => News::NotYours,
             _ => News::Wait,
         };
-        let told = self.is_told(from, ask, news, sent, rules);
+        let told = self.answered(from, ask, news, sent, rules);
         told.into_iter()
             .flat_map(|world| world.pushes(&decision, rules))
             .collect()
     }
 
     /// The answer arrives at once, or late, or never.
-    fn is_told(self, to: u8, ask: Ask, news: News, sent: u16, rules: Rules<'_>) -> Vec<Self> {
+    fn answered(self, to: u8, ask: Ask, news: News, sent: u16, rules: Rules<'_>) -> Vec<Self> {
         let client = &self.clients[usize::from(to)];
         if client.has_ended() {
             return vec![self];

@@ -41,7 +41,6 @@ fn nothing_goes_wrong(clients: u8, faults: Faults, at_least: usize) {
     if let Some(Broken { found, story }) = broken {
         panic!("{found:?} after\n{story}");
     }
-    println!("{clients} clients, {faults:?}: {states} states");
     assert!(states > at_least, "only {states} states");
 }
 

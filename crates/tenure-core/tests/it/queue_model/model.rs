@@ -1,7 +1,7 @@
 //! The explorer: visits every state that can be reached with so many faults, until a promise is broken.
 //! Time has no end: states that differ only in what time it is are one.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::world::World;
 
@@ -76,7 +76,7 @@ impl Rules<'_> {
 pub(super) fn explore(clients: u8, faults: Faults, left_out: &[Rule]) -> (usize, Option<Broken>) {
     let rules = Rules(left_out);
     let start = World::new(clients, faults);
-    let mut seen = HashSet::from([start.key()]);
+    let mut seen = BTreeSet::from([start.key()]);
     let mut open = VecDeque::from([start]);
     let mut next = Vec::new();
     while let Some(world) = open.pop_front() {

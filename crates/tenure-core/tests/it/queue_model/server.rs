@@ -79,10 +79,10 @@ fn misread(mut action: Action, lock: &LockState, rules: Rules<'_>) -> Action {
                 (release.owner, release.fence) = (holder.owner, holder.fence);
             }
         }
-        Action::Cancel(cancel) if !rules.keep(Rule::CancelEndsGrants) => {
-            if lock.holder(cancel.owner).is_some() {
-                cancel.owner = OwnerId::from_bytes([u8::MAX; 16]);
-            }
+        Action::Cancel(cancel)
+            if !rules.keep(Rule::CancelEndsGrants) && lock.holder(cancel.owner).is_some() =>
+        {
+            cancel.owner = OwnerId::from_bytes([u8::MAX; 16]);
         }
         _ => {}
     }

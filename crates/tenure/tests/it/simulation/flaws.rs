@@ -83,7 +83,11 @@ impl Flaw {
     }
 
     /// The store as a client with this flaw sees it.
-    pub(super) fn around(flaw: Option<Self>, world: &Arc<World>, link: Arc<dyn Store>) -> Arc<dyn Store> {
+    pub(super) fn around(
+        flaw: Option<Self>,
+        world: &Arc<World>,
+        link: Arc<dyn Store>,
+    ) -> Arc<dyn Store> {
         match flaw {
             Some(flaw @ (Self::ValidityFromTheReply | Self::PushOnly)) => Arc::new(Wrong {
                 flaw,
@@ -131,7 +135,7 @@ struct Wrong {
 
 impl Wrong {
     /// Three quarters of a lease, counted from the answer. A whole one would be capped by the client.
-    async fn from_the_reply(&self, batch: &[Request]) -> Replies {
+    async fn count_from_the_reply(&self, batch: &[Request]) -> Replies {
         let shorter = |ttl: Ttl| Ttl::new(ttl.duration() * 3 / 4).unwrap_or(Ttl::MIN);
         let mut batch = batch.to_vec();
         for request in &mut batch {
@@ -189,7 +193,7 @@ impl Store for Wrong {
     fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Replies> {
         match self.flaw {
             Flaw::PushOnly => Box::pin(self.push_only(batch)),
-            _ => Box::pin(self.from_the_reply(batch)),
+            _ => Box::pin(self.count_from_the_reply(batch)),
         }
     }
 

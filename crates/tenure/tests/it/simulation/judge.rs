@@ -21,6 +21,9 @@ pub(crate) enum Wrong {
     Starved,
     /// Something is left at the store, and nobody has it or wants it.
     Leak,
+    /// The store decides at a time before that of its last decision, so that what has ended is there
+    /// again.
+    TimeGoesBack,
 }
 
 #[derive(Clone, Debug)]
@@ -82,7 +85,8 @@ impl Judge {
     /// Somebody is about to give up a guard.
     pub(super) fn remove(&mut self, guard: Arc<Guard>, lock: &LockState, now: Moment) -> Guard {
         self.look(guard.name(), lock, now);
-        self.guards.retain(|known| !Arc::ptr_eq(&known.guard, &guard));
+        self.guards
+            .retain(|known| !Arc::ptr_eq(&known.guard, &guard));
         Arc::into_inner(guard).expect("only the judge and its holder had it")
     }
 
@@ -145,11 +149,6 @@ impl Judge {
             let detail = format!("{valid:?} while the store has {:?}", lock.holders);
             self.find(Wrong::Overlap, detail);
         }
-    }
-
-    /// Whether any task of this client has a guard.
-    pub(super) fn holds(&self, client: usize) -> bool {
-        self.guards.iter().any(|known| known.client == client)
     }
 
     /// A process was killed: nobody there believes anything any more.

@@ -9,6 +9,7 @@
 //!
 //! A failing seed says how to see it again. `TENURE_TEST_SEEDS=100000` for more of them.
 
+mod cancel;
 mod dice;
 mod flaws;
 mod judge;
@@ -19,4 +20,5 @@ mod run;
 mod seeds;
 mod server;
 mod teeth;
+mod trouble;
 mod world;

@@ -38,9 +38,8 @@ impl Person {
                     return life.as_mut().poll(context);
                 }
                 let mut changes = world.changes();
-                let waiting = resumed.get_or_insert_with(|| {
-                    Box::pin(async move { drop(changes.changed().await) })
-                });
+                let waiting = resumed
+                    .get_or_insert_with(|| Box::pin(async move { drop(changes.changed().await) }));
                 match waiting.as_mut().poll(context) {
                     Poll::Ready(()) => resumed = None,
                     Poll::Pending => return Poll::Pending,
@@ -66,7 +65,9 @@ impl Person {
         let got = match self.dice.below(5) {
             0 => lock.try_acquire().await.and_then(Attempt::into_guard).ok(),
             1 => lock.acquire().await.ok(),
-            2 => poll_at_most(polls, lock.acquire()).await.and_then(Result::ok),
+            2 => poll_at_most(polls, lock.acquire())
+                .await
+                .and_then(Result::ok),
             3 => {
                 let world = self.world.clone();
                 tokio::select! {

@@ -28,6 +28,8 @@ pub(crate) struct Profile {
     /// What else happens, and how often at most.
     pub(crate) mishaps: &'static [Mishap],
     pub(crate) most: u64,
+    /// How often out of a hundred the server sees at once that a process has died.
+    pub(crate) deaths_seen: u64,
     /// How long all that lasts.
     pub(crate) storm: Duration,
     /// Within this time everybody is served once it is over.
@@ -47,7 +49,7 @@ pub(crate) enum Mishap {
     Silence,
     /// A process is killed. The first one is spared.
     Crash,
-    /// A process is killed if none of its tasks holds anything.
+    /// A process is killed if the server knows of nothing that it holds.
     CrashOfAWaiter,
     /// The server is stopped for a while.
     Stop,
@@ -90,6 +92,7 @@ impl Profile {
             Mishap::Forget,
         ],
         most: 4,
+        deaths_seen: 50,
         storm: secs(8),
         served_within: secs(60),
         tidy: false,
@@ -121,9 +124,32 @@ impl Profile {
         slow: 0,
         mishaps: &[Mishap::CrashOfAWaiter],
         most: 2,
+        deaths_seen: 0,
         storm: secs(10),
         // Two claim windows, the holds of those before, and a sign of life.
         served_within: secs(35),
+        ..Self::STORM
+    };
+
+    /// The same, but the server sees them die.
+    pub(crate) const SEEN_DEATHS: Self = Self {
+        name: "seen deaths",
+        deaths_seen: 100,
+        ..Self::DYING_WAITERS
+    };
+
+    /// Answers that take as long as a good part of a lease.
+    pub(crate) const SLOW_REPLIES: Self = Self {
+        name: "slow replies",
+        tasks: 1,
+        ttl: (400, 1_000),
+        hold: 2_000,
+        loss: 0,
+        repeat: 0,
+        slow: 40,
+        slowness: 900,
+        mishaps: &[Mishap::Pause],
+        most: 1,
         ..Self::STORM
     };
 

@@ -16,7 +16,7 @@ use super::network::SimulatedLink;
 use super::person::Person;
 use super::profile::{Mishap, Planned, Profile};
 use super::world::{Way, World};
-use crate::client_world::{millis, secs};
+use crate::client_world::secs;
 
 /// What a simulation came to.
 #[derive(Clone, Debug)]
@@ -136,7 +136,11 @@ impl Town {
                 later(Box::new(move |world| world.set_paused(whom, false)));
             }
             Mishap::Cut | Mishap::Silence => {
-                let way = if what == Mishap::Cut { Way::Held } else { Way::Lossy };
+                let way = if what == Mishap::Cut {
+                    Way::Held
+                } else {
+                    Way::Lossy
+                };
                 world.set_cut(whom, Some(way));
                 later(Box::new(move |world| world.set_cut(whom, None)));
             }
@@ -147,13 +151,9 @@ impl Town {
             Mishap::Restart => world.restart(true),
             Mishap::Forget => world.restart(false),
             Mishap::Crash if whom > 0 => self.kill(whom),
-            Mishap::CrashOfAWaiter if whom > 0 && !self.holds(whom) => self.kill(whom),
+            Mishap::CrashOfAWaiter if whom > 0 && !world.holds(whom) => self.kill(whom),
             Mishap::Crash | Mishap::CrashOfAWaiter => {}
         }
-    }
-
-    fn holds(&self, client: usize) -> bool {
-        self.world.with_judge(|judge| judge.holds(client))
     }
 
     /// Kill −9: nothing that its tasks do while they are dropped reaches anybody.
@@ -211,5 +211,4 @@ fn nothing_is_left(world: &World) {
         world.note(|| format!("left: {left:?}"));
         world.with_judge(|judge| judge.find(Wrong::Leak, format!("{left:?}")));
     }
-    let _ = millis(0);
 }

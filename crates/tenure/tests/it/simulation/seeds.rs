@@ -6,10 +6,12 @@ use super::judge::Violation;
 use super::profile::Profile;
 use super::run::run;
 
-const PROFILES: [Profile; 5] = [
+const PROFILES: [Profile; 7] = [
     Profile::STORM,
     Profile::ORDERLY,
     Profile::DYING_WAITERS,
+    Profile::SEEN_DEATHS,
+    Profile::SLOW_REPLIES,
     Profile::FORGETFUL,
     Profile::ROW_LOCKS,
 ];
@@ -56,27 +58,33 @@ fn seeds(usual: u64) -> u64 {
 
 #[test]
 fn no_storm_makes_two_hold_or_a_fence_go_back_or_leaves_anybody_waiting() {
-    all_is_well(Profile::STORM, seeds(1_000), 5);
+    all_is_well(Profile::STORM, seeds(700), 5);
 }
 
 #[test]
 fn where_messages_stay_in_order_nothing_is_left_behind_even_for_a_moment() {
-    all_is_well(Profile::ORDERLY, seeds(800), 5);
+    all_is_well(Profile::ORDERLY, seeds(500), 5);
 }
 
 #[test]
 fn waiters_that_die_hold_nobody_up_for_long() {
-    all_is_well(Profile::DYING_WAITERS, seeds(400), 5);
+    all_is_well(Profile::DYING_WAITERS, seeds(300), 5);
+    all_is_well(Profile::SEEN_DEATHS, seeds(100), 5);
+}
+
+#[test]
+fn slow_answers_make_nobody_believe_for_too_long() {
+    all_is_well(Profile::SLOW_REPLIES, seeds(300), 5);
 }
 
 #[test]
 fn a_server_that_forgets_costs_waiting_and_nothing_else() {
-    all_is_well(Profile::FORGETFUL, seeds(400), 5);
+    all_is_well(Profile::FORGETFUL, seeds(300), 5);
 }
 
 #[test]
 fn requests_that_wait_for_each_other_in_the_store_do_no_harm() {
-    all_is_well(Profile::ROW_LOCKS, seeds(400), 5);
+    all_is_well(Profile::ROW_LOCKS, seeds(300), 5);
 }
 
 #[test]

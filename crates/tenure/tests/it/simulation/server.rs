@@ -67,7 +67,7 @@ impl Server {
         };
         let wait = match hello(self.record.as_ref(), &seen, &greeting) {
             Hello::Known(life) => return life,
-            Hello::Begin { wait } if self.flaw == Some(Flaw::RecoveryOff) => wait * 0,
+            Hello::Begin { .. } if self.flaw == Some(Flaw::RecoveryOff) => Duration::ZERO,
             Hello::Begin { wait } => wait,
             Hello::Disagree { .. } => unreachable!("all clients have the same max_ttl"),
         };
@@ -85,12 +85,7 @@ impl Server {
     }
 
     /// Carries out a request that was sent to `life`; `None` if it is refused because of that.
-    pub(super) fn decide(
-        &mut self,
-        life: Life,
-        request: &Request,
-        now: Timestamp,
-    ) -> Option<Step> {
+    pub(super) fn decide(&mut self, life: Life, request: &Request, now: Timestamp) -> Option<Step> {
         let phase: Phase = Record::phase_for(self.record.as_ref(), life, now)?;
         let before = self.locks.get(&request.name).cloned().unwrap_or_default();
         let action = match self.flaw {

@@ -5,16 +5,14 @@ use std::time::Duration;
 
 use tenure::clock::Clock;
 use tenure::core::{
-    Handover, Inbox, Life, Listener, LockName, LockState, Push, PushedGrant, Reply, Request,
-    Timestamp,
+    Handover, Inbox, Life, Listener, LockName, Push, PushedGrant, Reply, Request, Timestamp,
 };
 use tenure::test_util::VirtualClock;
-use tenure::{Guard, Moment};
 use tokio::sync::{oneshot, watch};
 
 use super::dice::Dice;
 use super::flaws::Flaw;
-use super::judge::{Judge, Violation};
+use super::judge::{Judge, Wrong};
 use super::network::{Answer, Delivery, Direction, Fate, Pipe};
 use super::profile::Profile;
 use super::server::Server;
@@ -27,29 +25,31 @@ pub(super) struct World {
     /// How fast the server's clock runs, in millionths.
     rate: u64,
     state: Mutex<State>,
-    changes: watch::Sender<()>,
+    pub(super) changes: watch::Sender<()>,
     story: Option<Mutex<Vec<String>>>,
 }
 
 #[derive(Debug)]
-struct State {
-    server: Server,
-    judge: Judge,
-    dice: Dice,
-    calm: bool,
+pub(super) struct State {
+    pub(super) server: Server,
+    pub(super) judge: Judge,
+    pub(super) dice: Dice,
+    pub(super) calm: bool,
     /// The server is stopped.
-    stopped: bool,
-    clients: Vec<Conditions>,
+    pub(super) stopped: bool,
+    pub(super) clients: Vec<Conditions>,
+    /// When the server last decided.
+    decided: Timestamp,
 }
 
 /// How one client is doing.
 #[derive(Debug)]
-struct Conditions {
+pub(super) struct Conditions {
     down: Pipe,
-    ear: Option<(Inbox, Weak<dyn Listener>)>,
-    paused: bool,
-    cut: Option<Way>,
-    dead: bool,
+    pub(super) ear: Option<(Inbox, Weak<dyn Listener>)>,
+    pub(super) paused: bool,
+    pub(super) cut: Option<Way>,
+    pub(super) dead: bool,
 }
 
 /// What becomes of a message.
@@ -61,12 +61,7 @@ pub(super) enum Way {
 }
 
 impl World {
-    pub(super) fn new(
-        seed: u64,
-        profile: Profile,
-        flaw: Option<Flaw>,
-        tells: bool,
-    ) -> Arc<Self> {
+    pub(super) fn new(seed: u64, profile: Profile, flaw: Option<Flaw>, tells: bool) -> Arc<Self> {
         let mut dice = Dice::new(seed, 2);
         // Clocks may differ by a thousandth.
         let rate = 999_100 + dice.below(1_800);
@@ -82,6 +77,7 @@ impl World {
                 calm: true,
                 stopped: false,
                 clients: Vec::new(),
+                decided: Timestamp::from_micros(0),
             }),
             changes: watch::Sender::new(()),
             story: tells.then(Mutex::default),
@@ -99,7 +95,7 @@ impl World {
         world
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
@@ -130,8 +126,6 @@ impl World {
         Timestamp::from_micros(u64::try_from(micros / 1_000_000).expect("within its range"))
     }
 
-    // What the network asks.
-
     pub(super) fn fate(&self) -> Fate {
         let now = self.clock.now();
         let profile = &self.profile;
@@ -141,7 +135,11 @@ impl World {
         let mut delay = || {
             let slow = !calm && dice.percent(profile.slow);
             let usual = dice.millis(3);
-            if slow { dice.millis(profile.slowness) } else { usual }
+            if slow {
+                dice.millis(profile.slowness)
+            } else {
+                usual
+            }
         };
         let mut arrives = vec![now.plus(delay())];
         let again = now.plus(delay());
@@ -234,18 +232,28 @@ impl World {
     fn decide(&self, life: Life, request: &Request, now: Timestamp) -> Option<Reply> {
         let here = self.clock.now();
         let mut state = self.state();
-        let State { server, judge, .. } = &mut *state;
+        let State {
+            server,
+            judge,
+            decided,
+            ..
+        } = &mut *state;
         let step = server.decide(life, request, now)?;
         judge.step(&request.name, &request.action, &step, here);
+        let before = std::mem::replace(decided, now);
+        if now < before {
+            let detail = format!("{now:?} after {before:?}");
+            judge.find(Wrong::TimeGoesBack, detail);
+        }
         drop(state);
-        for handover in step.decision.handovers {
+        for handover in &step.decision.handovers {
             self.push(&request.name, now, handover);
         }
         let outcome = step.decision.outcome;
         Some(Reply { now, outcome })
     }
 
-    fn push(&self, name: &LockName, now: Timestamp, handover: Handover) {
+    fn push(&self, name: &LockName, now: Timestamp, handover: &Handover) {
         let state = self.state();
         let mut clients = state.clients.iter();
         let heard = |it: &Conditions| it.ear.as_ref().is_some_and(|(it, _)| *it == handover.inbox);
@@ -266,7 +274,7 @@ impl World {
         );
     }
 
-    fn tell(&self, client: usize, push: &Push) {
+    pub(super) fn tell(&self, client: usize, push: &Push) {
         let state = self.state();
         let ear = state.clients[client].ear.clone();
         let down = state.clients[client].down.clone();
@@ -281,98 +289,5 @@ impl World {
             };
             down.send(at, Box::new(deliver));
         }
-    }
-
-    // What goes wrong.
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.changes.send_replace(());
-    }
-
-    pub(super) fn set_calm(&self, calm: bool) {
-        self.change(|state| state.calm = calm);
-    }
-
-    pub(super) fn set_paused(&self, client: usize, paused: bool) {
-        self.change(|state| state.clients[client].paused = paused);
-    }
-
-    pub(super) fn set_cut(&self, client: usize, cut: Option<Way>) {
-        self.change(|state| state.clients[client].cut = cut);
-    }
-
-    pub(super) fn set_stopped(&self, stopped: bool) {
-        self.change(|state| state.stopped = stopped);
-    }
-
-    /// A process is gone; the server may or may not see that.
-    pub(super) fn kill(&self, client: usize) {
-        let spared = self.flaw.is_none() && self.profile.tidy;
-        assert!(!spared, "nobody is killed where all is to be tidy");
-        self.change(|state| {
-            state.clients[client].dead = true;
-            state.judge.forget(client);
-            let seen = state.dice.percent(50) && self.profile.name != "dying waiters";
-            let ear = state.clients[client].ear.as_ref();
-            if let Some((inbox, _)) = ear.filter(|_| seen) {
-                state.server.gone.insert(inbox.clone());
-            }
-        });
-    }
-
-    pub(super) fn is_paused(&self, client: usize) -> bool {
-        self.state().clients[client].paused
-    }
-
-    pub(super) fn restart(&self, keeps: bool) {
-        let now = self.time();
-        self.change(|state| state.server.restart(now, keeps));
-        for client in 0..self.profile.clients {
-            self.tell(client, &Push::Missed);
-        }
-    }
-
-    // What the judge is told.
-
-    fn lock(state: &State, name: &LockName) -> LockState {
-        let lock = state.server.locks.get(name);
-        lock.cloned().unwrap_or_default()
-    }
-
-    /// What the server knows of a lock, without what has ended.
-    fn current(&self, state: &State, name: &LockName) -> LockState {
-        let now = self.time();
-        let mut lock = Self::lock(state, name);
-        lock.holders.retain(|holder| holder.expiry > now);
-        lock
-    }
-
-    pub(super) fn got(&self, client: usize, guard: Guard) -> Arc<Guard> {
-        let now: Moment = self.clock.now();
-        let mut state = self.state();
-        let lock = self.current(&state, guard.name());
-        state.judge.add(client, guard, &lock, now)
-    }
-
-    pub(super) fn gives_up(&self, guard: Arc<Guard>) -> Guard {
-        let now = self.clock.now();
-        let mut state = self.state();
-        let lock = self.current(&state, guard.name());
-        state.judge.remove(guard, &lock, now)
-    }
-
-    pub(super) fn with_judge<T>(&self, work: impl FnOnce(&mut Judge) -> T) -> T {
-        work(&mut self.state().judge)
-    }
-
-    pub(super) fn found(&self) -> Option<Violation> {
-        self.state().judge.found.clone()
-    }
-
-    /// What is left at the server.
-    pub(super) fn left(&self) -> Vec<String> {
-        let now = self.time();
-        self.state().server.left(now)
     }
 }
