@@ -7,6 +7,7 @@ mod cargo_test;
 mod compare;
 mod counts;
 mod features;
+mod mutants;
 mod needs;
 mod options;
 mod package_manager;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Ok(Chore::Test(options)) => steps::test(&options),
         Ok(Chore::Compare(options)) => close(compare::compare(&options)),
         Ok(Chore::Bench(args)) => close(compare::bench(&args)),
+        Ok(Chore::Mutants(args)) => close(mutants::mutants(&args)),
         Err(complaint) => {
             shell::complain(&format!("{complaint}; see `cargo xtask help`"));
             // EX_USAGE, as the `tenure` command itself answers.

@@ -8,6 +8,8 @@ pub(crate) enum Chore {
     Compare(CompareOptions),
     /// What criterion is told.
     Bench(Vec<String>),
+    /// What cargo-mutants is told.
+    Mutants(Vec<String>),
 }
 
 /// How to run the tests.
@@ -65,6 +67,7 @@ pub(crate) const HELP: &str = "\
 cargo xtask test [--only STEP,STEP…] [--keep-going] [-- CARGO TEST ARGS…]
 cargo xtask compare [--quick] [--peers PEER,PEER…] [--scenarios NAME,NAME…] [--rounds N]
 cargo xtask bench [CRITERION ARGS…]
+cargo xtask mutants [CARGO MUTANTS ARGS…]
 
 test
 Finds what the tests need (and installs it where it may), then runs, in this order:
@@ -87,7 +90,13 @@ can, says what it skipped and why, writes bench/results. Wants a quiet machine.
   --scenarios growth how tenure's cost grows with names, waiters, processes and leases
 
 bench
-Micro-benchmarks of the decision, the memory store and the client, with criterion.";
+Micro-benchmarks of the decision, the memory store and the client, with criterion.
+
+mutants
+Changes the core in every small way there is, one at a time, and sees whether its tests notice. By
+hand: about 400 changes, half an hour. Wants cargo-mutants. Those that survive are in mutants.out.
+  --shard 3/8        an eighth of them
+  --file PATH        those in one file";
 
 /// Reads the arguments after the program's name.
 pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String> {
@@ -97,6 +106,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String>
         Some("test") => parse_test(args),
         Some("compare") => parse_compare(args),
         Some("bench") => Ok(Chore::Bench(args.collect())),
+        Some("mutants") => Ok(Chore::Mutants(args.collect())),
         Some(other) => Err(format!("there is no chore `{other}`")),
     }
 }

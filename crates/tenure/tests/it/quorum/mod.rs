@@ -10,4 +10,4 @@ mod settings;
 mod storm;
 mod taking_back;
 mod unanimous;
-mod world;
+pub(crate) mod world;

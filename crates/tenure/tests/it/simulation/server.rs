@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tenure::core::{
-    Decision, Fence, Greeting, Hello, Inbox, Life, Liveness, LockName, LockState, Phase, Record,
-    Recovery, Request, Seen, Timestamp, decide_in, hello,
+    Cause, Decision, Fence, Greeting, Hello, Inbox, Life, Liveness, LockName, LockState, Phase,
+    Record, Recovery, Request, Seen, Timestamp, decide_in, hello,
 };
 
 use super::flaws::Flaw;
@@ -68,7 +68,7 @@ impl Server {
         let wait = match hello(self.record.as_ref(), &seen, &greeting) {
             Hello::Known(life) => return life,
             Hello::Begin { .. } if self.flaw == Some(Flaw::RecoveryOff) => Duration::ZERO,
-            Hello::Begin { wait } => wait,
+            Hello::Begin { wait, .. } => wait,
             Hello::Disagree { .. } => unreachable!("all clients have the same max_ttl"),
         };
         self.lives += 1;
@@ -80,6 +80,8 @@ impl Server {
             until: now.plus(wait),
             max_ttl: self.max_ttl,
             durable: false,
+            cause: Cause::Unknown,
+            began: Vec::new(),
         });
         life
     }

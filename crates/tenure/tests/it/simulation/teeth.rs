@@ -14,7 +14,7 @@ use super::judge::Wrong;
 use super::profile::Profile;
 use super::run::run;
 use crate::client_world::{millis, secs};
-use crate::quorum_world::Quorum;
+use crate::quorum::world::Quorum;
 
 /// A flaw, the weather that shows it, how many seeds it takes at most, and what it leads to.
 struct Tooth {
