@@ -245,8 +245,36 @@ fn what_was_ended_by_force_stays_ended() {
     let (state, fence) = held_by(1, Mode::Exclusive);
     let mut lock = recovering(state);
     assert_eq!(lock.force(1, fence, "stuck"), Outcome::Released);
+    for outcome in [
+        reinstate(&mut lock, 1, fence.as_u64(), Mode::Exclusive),
+        lock.renew(1, fence, 10),
+        lock.release(1, fence),
+    ] {
+        let told = matches!(outcome, Outcome::NotHeld { forced: Some(_) });
+        assert!(told, "{outcome:?}");
+    }
+    // That hold, and no other of the same owner.
+    let later = fence.as_u64() + u64::from(Fence::RANGE);
+    let outcome = reinstate(&mut lock, 1, later, Mode::Exclusive);
+    assert_eq!(outcome, renewed(&lock));
+}
+
+#[test]
+fn a_hold_that_was_dropped_but_not_succeeded_is_taken_back() {
+    let (mut state, fence) = held_by(1, Mode::Exclusive);
+    state.holders.clear();
+    let mut lock = recovering(state);
     let outcome = reinstate(&mut lock, 1, fence.as_u64(), Mode::Exclusive);
-    assert!(matches!(outcome, Outcome::NotHeld { forced: Some(_) }));
+    assert_eq!(outcome, renewed(&lock));
+}
+
+#[test]
+fn nobody_is_taken_back_with_the_fence_of_another() {
+    let (state, fence) = held_by(1, Mode::Shared);
+    let mut lock = recovering(state);
+    let outcome = reinstate(&mut lock, 2, fence.as_u64(), Mode::Shared);
+    assert_eq!(outcome, Outcome::NotHeld { forced: None });
+    assert_eq!(lock.holders(), owners(&[1]));
 }
 
 #[test]

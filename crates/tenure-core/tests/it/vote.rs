@@ -42,6 +42,27 @@ fn used() -> Lock {
     lock
 }
 
+/// A vote for a reader.
+fn reader(number: u8, ballot: Ballot) -> Action {
+    match vote(number, ballot) {
+        Action::Vote(vote) => Action::Vote(Vote {
+            mode: Mode::Shared,
+            ..vote
+        }),
+        other => other,
+    }
+}
+
+/// Two readers, with the fences 60 and 61.
+fn two_readers() -> Lock {
+    let mut lock = used();
+    for number in [1, 2] {
+        let proposal = fence(60);
+        given(&mut lock, &reader(number, Ballot::New { proposal }));
+    }
+    lock
+}
+
 fn given(lock: &mut Lock, action: &Action) -> Grant {
     match lock.apply(action) {
         Outcome::Granted(grant) => grant,
@@ -109,22 +130,28 @@ fn a_vote_is_raised_to_the_fence_that_others_gave_and_lasts_no_longer() {
 
 #[test]
 fn two_readers_are_never_raised_to_one_fence() {
-    let mut lock = used();
-    let reader = |number, ballot| match vote(number, ballot) {
-        Action::Vote(vote) => Action::Vote(Vote {
-            mode: Mode::Shared,
-            ..vote
-        }),
-        other => other,
-    };
-    for number in [1, 2] {
-        let proposal = fence(60);
-        given(&mut lock, &reader(number, Ballot::New { proposal }));
-    }
+    let mut lock = two_readers();
     let to = fence(90);
     let one = given(&mut lock, &reader(1, Ballot::Raise { to }));
+    assert_eq!(lock.holders(), owners(&[2, 1]), "in the order of fences");
     let two = given(&mut lock, &reader(2, Ballot::Raise { to }));
     assert_eq!((one.fence, two.fence), (fence(90), fence(91)));
+    assert_eq!(lock.holders(), owners(&[1, 2]));
+    let again = given(&mut lock, &reader(1, Ballot::Raise { to }));
+    assert_eq!(again, one, "a repetition changes nothing");
+}
+
+#[test]
+fn a_reader_comes_back_with_its_own_fence_and_never_with_that_of_another() {
+    let mut lock = two_readers();
+    let held = |number, value| {
+        let fence = fence(value);
+        reader(number, Ballot::Held { fence })
+    };
+    assert_eq!(lock.apply(&held(1, 61)), NOT_HELD, "it is the other's");
+    assert_eq!(lock.apply(&held(2, 60)), NOT_HELD, "lower than its own");
+    assert_eq!(given(&mut lock, &held(1, 95)).fence, fence(95));
+    assert_eq!(lock.holders(), owners(&[2, 1]));
 }
 
 #[test]
@@ -153,6 +180,9 @@ fn what_was_ended_by_force_is_not_given_again() {
     lock.force(1, grant.fence, "stuck");
     let outcome = lock.apply(&held(1, 70));
     assert!(matches!(outcome, Outcome::NotHeld { forced: Some(_) }));
+    // That hold, and no other of the same owner.
+    let later = 70 + u64::from(Fence::RANGE);
+    assert_eq!(given(&mut lock, &held(1, later)).fence, fence(later));
 }
 
 #[test]
@@ -177,6 +207,17 @@ fn while_recovering_nobody_gets_a_new_vote_and_an_inherited_one_does_not_count()
 fn a_vote_that_arrives_late_takes_nothing() {
     let mut lock = used();
     let limit = lock.now;
+    let Action::Vote(vote_in_time) = new(1, 60) else {
+        unreachable!("made above");
+    };
+    given(
+        &mut lock,
+        &Action::Vote(Vote {
+            not_after: Some(limit),
+            ..vote_in_time
+        }),
+    );
+    lock.cancel(1);
     lock.pass(seconds(1));
     for ballot in [
         Ballot::New {
