@@ -1,9 +1,10 @@
 //! What the examples share: the options that each has, a stage with several processes on it that can be
-//! killed and paused, nasty timing, and a verdict. Nothing about locks: that is in the examples.
+//! killed, paused and overtaken, nasty timing, and a verdict. How to lock is in the examples.
 
 #![allow(clippy::print_stdout, reason = "examples tell what they do")]
 
 mod actor;
+mod shelf;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 pub use actor::Actor;
+pub use shelf::{Shelf, tallied, tally};
 
 /// Whatever goes wrong in an example ends it.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -37,15 +39,19 @@ pub struct Common {
 pub enum Role {
     /// The one that was started by hand: it starts the others, disturbs them, and checks.
     Director(Stage),
-    /// One of the others: its number, and where the shared files are.
-    Actor {
-        /// From 0.
-        number: usize,
-        /// Where the shared files are.
-        folder: PathBuf,
-        /// Where the locks live.
-        store: String,
-    },
+    /// One of the others.
+    Actor(Part),
+}
+
+/// What one of the processes has to know.
+#[derive(Debug)]
+pub struct Part {
+    /// Which of them it is, from 0.
+    pub number: usize,
+    /// Where the shared files are.
+    pub folder: PathBuf,
+    /// Where the locks live.
+    pub store: String,
 }
 
 /// A folder for shared files, a store for locks, and processes that work on them.
@@ -67,11 +73,11 @@ impl Common {
         if let (Some(number), Some(folder), Some(store)) = (self.actor, &self.folder, &self.store) {
             actor::end_with_the_director();
             let (folder, store) = (folder.clone(), store.clone());
-            return Ok(Role::Actor {
+            return Ok(Role::Actor(Part {
                 number,
                 folder,
                 store,
-            });
+            }));
         }
         let folder = tempfile::tempdir()?;
         let local = || format!("sqlite:{}", folder.path().join("locks.db").display());
@@ -111,6 +117,51 @@ impl Stage {
     /// The processes, in order.
     pub fn actors(&mut self) -> &mut [Actor] {
         &mut self.actors
+    }
+
+    /// Freezes whichever process holds this lock, in the middle of what it does, until somebody else has
+    /// got the lock. (Its lease is ended by force, so that nobody has to wait for its end.) `None` if
+    /// nobody holds it for long enough to be caught.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub fn overtake_holder(&mut self, name: &str) -> Outcome<Option<&mut Actor>> {
+        let tenure = tenure::blocking::connect(&self.store)?;
+        for _ in 0..200 {
+            pass_time(Duration::from_millis(1));
+            let Ok((_, seen)) = tenure.block_on(tenure.client().inspect(name)) else {
+                continue;
+            };
+            let Some(holder) = seen.holders.into_iter().next() else {
+                continue;
+            };
+            let mut actors = self.actors.iter();
+            let pid = holder.party.pid();
+            let (Some(index), Some(owner), Some(fence)) = (
+                actors.position(|actor| actor.id() == pid),
+                holder.owner,
+                holder.fence,
+            ) else {
+                continue;
+            };
+            let actor = &mut self.actors[index];
+            actor.pause();
+            let lease = tenure::Lease { owner, fence };
+            let end = tenure.client().force_release(name, lease, "overtaken");
+            let ended = tenure.block_on(async {
+                tokio::select! {
+                    ended = end => ended.is_ok(),
+                    // It was stopped in the middle of writing to the store, and blocks it for all.
+                    () = tenure.client().clock().sleep(Duration::from_millis(300)) => false,
+                }
+            });
+            if ended {
+                pass_time(Duration::from_millis(50));
+                return Ok(Some(&mut self.actors[index]));
+            }
+            actor.resume();
+        }
+        Ok(None)
     }
 
     /// Waits until all have ended by themselves or were killed.

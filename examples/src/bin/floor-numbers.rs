@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use stage::{Common, Outcome, Role, Stage, chance, loiter};
+use stage::{Common, Outcome, Part, Role, Stage, chance, loiter};
 
 #[derive(Debug, Parser)]
 struct Options {
@@ -35,7 +35,7 @@ async fn main() -> Outcome<ExitCode> {
     let options = Options::parse();
     match options.common.role()? {
         Role::Director(stage) => direct(stage, &options),
-        Role::Actor { folder, store, .. } => {
+        Role::Actor(Part { folder, store, .. }) => {
             write_posts(&options, &folder, &store).await?;
             Ok(ExitCode::SUCCESS)
         }

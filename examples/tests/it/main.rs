@@ -29,6 +29,36 @@ fn breaks_without_its_lock(program: &str, arguments: &[&str]) {
     assert!(broken, "five runs without the lock did no damage");
 }
 
+mod flash_sale {
+    use super::*;
+
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_flash-sale");
+    const SMALL: [&str; 6] = ["--items", "40", "--buyers", "200", "--processes", "4"];
+
+    #[test]
+    fn sells_each_item_once() {
+        assert!(keeps_its_promises(PROGRAM, &SMALL));
+    }
+
+    #[test]
+    fn oversells_without_the_lock() {
+        breaks_without_its_lock(PROGRAM, &SMALL);
+    }
+
+    #[test]
+    fn oversells_if_nobody_checks_the_fence() {
+        let arguments = [&SMALL[..], &["--without-fence"]].concat();
+        let broken = (0..5).any(|_| !keeps_its_promises(PROGRAM, &arguments));
+        assert!(broken, "five runs without fences did no damage");
+    }
+
+    #[test]
+    fn needs_no_lock_with_one_statement() {
+        let arguments = [&SMALL[..], &["--atomic"]].concat();
+        assert!(keeps_its_promises(PROGRAM, &arguments));
+    }
+}
+
 mod floor_numbers {
     use super::*;
 
@@ -42,6 +72,40 @@ mod floor_numbers {
 
     #[test]
     fn are_not_without_the_lock() {
+        breaks_without_its_lock(PROGRAM, &SMALL);
+    }
+}
+
+mod invoices {
+    use super::*;
+
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_invoices");
+    const SMALL: [&str; 4] = ["--processes", "4", "--invoices", "20"];
+
+    #[test]
+    fn are_numbered_without_a_gap() {
+        assert!(keeps_its_promises(PROGRAM, &SMALL));
+    }
+
+    #[test]
+    fn are_not_without_the_lock() {
+        breaks_without_its_lock(PROGRAM, &SMALL);
+    }
+}
+
+mod cache_rebuild {
+    use super::*;
+
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_cache-rebuild");
+    const SMALL: [&str; 4] = ["--readers", "200", "--processes", "4"];
+
+    #[test]
+    fn loads_no_more_often_than_it_must() {
+        assert!(keeps_its_promises(PROGRAM, &SMALL));
+    }
+
+    #[test]
+    fn loads_again_and_again_without_the_lock() {
         breaks_without_its_lock(PROGRAM, &SMALL);
     }
 }
