@@ -75,7 +75,8 @@ Exit codes:
   64               the command line cannot be understood
   69               the store cannot be reached, or answers wrongly; the command did not run
   70               a bug in tenure
-  75               busy, or the wait ran out; the command did not run (--exit-busy, --if-busy skip)
+  75               busy, the wait ran out, or --once-per and it was run; the command did not run
+                   (--exit-busy, --if-busy skip)
   77               the store refused our user or password
   78               the config file is wrong
   79               the lease was lost, and the command was ended because of it (--exit-lost)

@@ -48,9 +48,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Answe
         .map_err(|error| Answer::from(error.format(&mut command)))?;
     match &cli.command {
         Command::Run(run) if name_was_forgotten(&arguments, &run.name) => {
-            let what = format!("no NAME before `--`: tenure run NAME -- {} …", run.name);
-            let error = clap::Error::raw(ErrorKind::MissingRequiredArgument, what + "\n");
-            Err(Answer::from(error))
+            Err(no_name("run", &run.name))
+        }
+        Command::Elect(elect) if name_was_forgotten(&arguments, &elect.name) => {
+            Err(no_name("elect", &elect.name))
         }
         _ => Ok(cli),
     }
@@ -87,6 +88,11 @@ impl From<clap::Error> for Answer {
             },
         }
     }
+}
+
+fn no_name(command: &str, word: &str) -> Answer {
+    let what = format!("no NAME before `--`: tenure {command} NAME -- {word} …\n");
+    Answer::from(clap::Error::raw(ErrorKind::MissingRequiredArgument, what))
 }
 
 // `tenure run -- make all` would run `all` under the lock `make`. A name that begins with a dash

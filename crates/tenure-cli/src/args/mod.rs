@@ -1,6 +1,7 @@
 //! What was typed: the grammar of the command line and nothing about its meaning.
 
 pub mod duration;
+mod elect;
 mod entry;
 mod inspect;
 mod lease;
@@ -9,12 +10,13 @@ mod seq;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use self::elect::ElectArgs;
 pub use self::entry::{ShortHelp, color, command, parse};
 pub use self::inspect::{DoctorArgs, LsArgs, ShowArgs};
 pub use self::lease::{
     AcquireArgs, CheckArgs, ForceReleaseArgs, LeaseArgs, ReleaseArgs, RenewArgs,
 };
-pub use self::run::{IfBusy, JsonTarget, LockArgs, OnLost, Orphans, RunArgs};
+pub use self::run::{Count, IfBusy, JsonTarget, LockArgs, OnLost, Orphans, RunArgs};
 pub use self::seq::SeqArgs;
 
 /// Run a command while holding a distributed lock.
@@ -90,6 +92,9 @@ pub enum Command {
     /// Run a command while holding a lock
     #[command(long_about = run::ABOUT)]
     Run(Box<RunArgs>),
+    /// Run a command while being the leader, and again after leading again
+    #[command(long_about = elect::ABOUT)]
+    Elect(Box<ElectArgs>),
     /// List locks: who holds them, who waits
     Ls(LsArgs),
     /// Show one lock

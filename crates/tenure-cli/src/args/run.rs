@@ -62,6 +62,36 @@ pub struct RunArgs {
     /// With anything but kill the command keeps running while somebody else may hold the lock.
     #[arg(long, value_name = "WHAT", default_value = "kill")]
     pub on_lost: OnLost,
+    /// Skip the command if it was run in this period, here or on any other machine
+    ///
+    /// Exits as if busy (75, or 0 with --if-busy skip) and says who ran it, when, and how it ended. By the
+    /// store's clock; a period begins at whole multiples of its length (1d: at midnight UTC), so
+    /// do not start commands just then.
+    /// A store that loses its data forgets what was run.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration::parse,
+        conflicts_with_all = ["shared", "slots", "hold_at_least", "inherit"]
+    )]
+    pub once_per: Option<Duration>,
+    /// What counts as run: a success (exit code 0), or every start
+    ///
+    /// Counting successes, a command that fails is run again by the next machine that comes, and so is one that
+    /// succeeded but died before it could say so. Counting starts, nobody makes up for one that fails or dies.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "success",
+        requires = "once_per"
+    )]
+    pub count: Count,
+    /// The period begins with the run that counts
+    #[arg(long, requires = "once_per", conflicts_with = "offset")]
+    pub sliding: bool,
+    /// Periods begin this much later: with 1d and 6h at 6:00 UTC
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, requires = "once_per")]
+    pub offset: Option<Duration>,
     /// Keep the lock for at least this long, even if the command ends sooner
     ///
     /// tenure does not wait for it: the lease stays in the store and ends by itself.
@@ -143,6 +173,15 @@ pub enum IfBusy {
     Fail,
     /// Exit 0 without running the command
     Skip,
+}
+
+/// Which runs count for `--once-per`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Count {
+    /// Those that end with exit code 0
+    Success,
+    /// All that start
+    Start,
 }
 
 /// What to do with processes that the command left behind.

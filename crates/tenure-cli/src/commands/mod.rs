@@ -23,6 +23,7 @@ use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
 use crate::settings::environment::Inherited;
+use crate::settings::run::RunSettings;
 use crate::store_choice::StoreChoice;
 
 /// Does what was asked.
@@ -35,7 +36,15 @@ pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
         Command::Completions { shell } => completions::execute(shell, output),
         Command::Man { page } => man::execute(page.as_deref(), output),
         Command::Lab(args) => Ok(lab::execute(args, store.map(str::to_owned))),
-        Command::Run(args) => run::execute(*args, store, output),
+        Command::Run(args) => {
+            let json = args.json.clone();
+            run::execute(json.as_ref(), || RunSettings::new(*args), store, output)
+        }
+        Command::Elect(args) => {
+            let json = args.json.clone();
+            let settings = || RunSettings::of_election((*args).into());
+            run::execute(json.as_ref(), settings, store, output)
+        }
         command => {
             let choice = StoreChoice::resolve(store)?;
             match command {
@@ -62,7 +71,11 @@ async fn with_store(command: Command, choice: StoreChoice, output: Output) -> Re
         Command::ForceRelease(args) => force_release::execute(args, choice, output).await,
         Command::Seq(args) => seq::execute(args, choice, output).await,
         Command::Doctor(args) => doctor::execute(args, choice, output).await,
-        Command::Run(_) | Command::Lab(_) | Command::Completions { .. } | Command::Man { .. } => {
+        Command::Run(_)
+        | Command::Elect(_)
+        | Command::Lab(_)
+        | Command::Completions { .. }
+        | Command::Man { .. } => {
             let what = "a command that needs no store came to the store";
             Err(Failure::new(Code::Bug, what))
         }

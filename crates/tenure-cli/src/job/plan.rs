@@ -90,6 +90,8 @@ pub struct JobEnd {
     /// Members of the group that were left when the job itself had ended. With
     /// [`Orphans::Release`] they still live, otherwise they are gone.
     pub orphans: Vec<Pid>,
+    /// A signal that asks us to end (HUP, INT, QUIT, TERM) has arrived meanwhile.
+    pub asked_to_end: bool,
     /// Ends while the lock is given back; dropping this waits for it.
     #[allow(dead_code, reason = "held for its drop")]
     pub(super) guard: Option<DyingGuard>,

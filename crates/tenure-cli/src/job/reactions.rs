@@ -9,7 +9,7 @@ use super::group::{Target, own_children, peek_ended, reap, take_stopped};
 use super::guard::{GuardEvent, GuardProcess};
 use super::notice::{Notice, Reaction};
 use super::plan::{JobEnd, Orphans};
-use super::signals::{Arrived, stop_self};
+use super::signals::{Arrived, ENDING, stop_self};
 use super::supervise::{Ended, Running};
 use super::supervisor::Action;
 use super::terminal::{Foreground, StopReaction, when_stopped};
@@ -49,7 +49,8 @@ impl Running<'_> {
                     self.target.send(Signal::TSTP);
                 }
             }
-            _ => {
+            signal => {
+                self.asked_to_end |= ENDING.contains(&signal);
                 let actions = self.supervisor.signal(Boottime::now(), arrived);
                 self.carry_out(actions);
             }
@@ -281,6 +282,7 @@ impl Running<'_> {
         JobEnd {
             outcome,
             orphans: ended.orphans.unwrap_or_default(),
+            asked_to_end: self.asked_to_end,
             guard,
         }
     }

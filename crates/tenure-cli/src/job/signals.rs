@@ -13,6 +13,9 @@ use tokio::io::unix::AsyncFd;
 
 use super::readiness::watched;
 
+/// Those that ask us to end.
+pub(super) const ENDING: [Signal; 4] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
+
 /// Signals that are passed on to the job.
 pub(crate) const FORWARDED: [Signal; 6] = [
     Signal::HUP,
@@ -103,6 +106,23 @@ impl Signals {
                 Err(rustix::io::Errno::AGAIN) => ready.clear_ready(),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// A signal that has arrived already and asks us to end (HUP, INT, QUIT or TERM).
+    pub fn asked_to_end(&mut self) -> Option<Arrived> {
+        loop {
+            let mut message = [0_u8; 2];
+            let Ok(2) = rustix::io::read(self.read.get_ref(), &mut message) else {
+                return None;
+            };
+            let signal = Signal::from_named_raw(i32::from(message[0]))?;
+            if ENDING.contains(&signal) {
+                return Some(Arrived {
+                    signal,
+                    from_terminal: message[1] == 1,
+                });
             }
         }
     }

@@ -39,6 +39,7 @@ pub async fn run(
         Err(outcome) => JobEnd {
             outcome,
             orphans: Vec::new(),
+            asked_to_end: false,
             guard: None,
         },
     }
@@ -65,6 +66,7 @@ pub(super) struct Running<'a> {
     pub(super) ended: Option<Ended>,
     /// The job was sent HUP because it wanted a terminal that nobody can give it.
     pub(super) hung_up: bool,
+    pub(super) asked_to_end: bool,
 }
 
 /// A job whose leader has ended.
@@ -136,6 +138,7 @@ impl<'a> Running<'a> {
             timer,
             ended: None,
             hung_up: false,
+            asked_to_end: false,
         })
     }
 

@@ -29,6 +29,8 @@ pub enum Code {
     OtherKind,
     /// The lease given on the command line is no holder's (any more).
     NoSuchLease,
+    /// It was run in this period before.
+    Counted,
     /// There is no such command.
     CommandNotFound,
     /// The command cannot be executed.
@@ -43,7 +45,7 @@ pub enum Code {
 
 impl Code {
     /// All of them, by number.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Unreachable,
         Self::NoAnswer,
         Self::AccessRefused,
@@ -56,6 +58,7 @@ impl Code {
         Self::Lost,
         Self::OtherKind,
         Self::NoSuchLease,
+        Self::Counted,
         Self::CommandNotFound,
         Self::CommandNotExecutable,
         Self::HeldTooLong,
@@ -92,6 +95,7 @@ impl Code {
             Self::Lost => ("T0303", Exit::Lost, "lost"),
             Self::OtherKind => ("T0304", Exit::Usage, "other_kind"),
             Self::NoSuchLease => ("T0305", Exit::Lost, "no_such_lease"),
+            Self::Counted => ("T0306", Exit::Busy, "counted"),
             Self::CommandNotFound => ("T0401", Exit::NotFound, "not_found"),
             Self::CommandNotExecutable => ("T0402", Exit::NotExecutable, "not_executable"),
             Self::HeldTooLong => ("T0403", Exit::HeldTooLong, "hold_at_most"),

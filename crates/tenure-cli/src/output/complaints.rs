@@ -3,8 +3,8 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use tenure::Blocked;
 use tenure::core::{Error, ErrorKind, ForcedRelease, LockName};
+use tenure::{Blocked, CountedRun, Ending};
 
 use super::codes::Code;
 use super::failure::Failure;
@@ -76,6 +76,38 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
         help += &format!(" · stuck? tenure force-release {word} --lease {id} --reason …{option}");
     }
     failure.help(help)
+}
+
+/// Somebody has run it in this period.
+pub fn counted(name: &LockName, run: &CountedRun, record: &str, choice: &StoreChoice) -> Failure {
+    let what = format!("{:?} was already run in this period", name.as_str());
+    let (ago, left) = (run.started_ago(), run.counts_for());
+    let mut by = format!(
+        "{}, started {} ({} ago)",
+        run.by,
+        human::since(ago),
+        human::duration(ago)
+    );
+    by += &match (&run.ending, run.took()) {
+        (Ending::Unknown, _) => ", has not said how it ended".to_owned(),
+        (ending, Some(took)) => format!(", took {}, {ending}", human::duration(took)),
+        (ending, None) => format!(", {ending}"),
+    };
+    let mut help = "run it all the same: without --once-per".to_owned();
+    if let Some(lease) = run.lease {
+        let (word, id, option) = (
+            shell_word(record),
+            lease.owner.short(),
+            store_option(choice),
+        );
+        help += &format!(
+            " · count it no more: tenure force-release {word} --lease {id} --reason …{option}"
+        );
+    }
+    Failure::new(Code::Counted, what)
+        .fact("run by", by)
+        .fact("counts", format!("for another {}", human::duration(left)))
+        .help(help)
 }
 
 /// Why nobody gets in although nobody may hold it.

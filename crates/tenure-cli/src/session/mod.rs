@@ -12,16 +12,18 @@ use tenure::core::{
     Error, ErrorKind, Finding, Guarantees, Lease, Listing, LockName, Mode, Moment, Retry, Snapshot,
     Timestamp, Ttl, Validity,
 };
-use tenure::{Attempt, Clock, Guard, Lock, Tenure, WaitReport};
+use tenure::{Attempt, Clock, Guard, Lock, OncePer, Tenure, WaitReport};
 use tokio::sync::watch;
 
 use self::contact::{Persistence, contact};
+use crate::args::Count;
 use crate::args::duration::Wait;
 use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::complaints;
 use crate::output::failure::{Failure, Result};
 use crate::settings::lock::LockSettings;
+use crate::settings::run::OnceSettings;
 use crate::store_choice::StoreChoice;
 
 /// How long the first contact, or a single question, may take: five seconds with the start and the
@@ -169,6 +171,21 @@ impl Session {
             }
         }
         true
+    }
+
+    /// A run of this lock that is counted once per period.
+    pub fn once_per(&self, lock: &LockSettings, ttl: Ttl, settings: &OnceSettings) -> OncePer {
+        let once = self.tenure.once_per(lock.name.as_str(), settings.period);
+        let once = once.ttl(ttl.duration()).who(lock.party.who());
+        let once = if settings.sliding {
+            once.sliding()
+        } else {
+            once.offset(settings.offset)
+        };
+        match settings.count {
+            Count::Success => once,
+            Count::Start => once.count_starts(),
+        }
     }
 
     /// What is known about one lock, and the store's time then.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure::core::Ttl;
 
-use crate::args::{IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
+use crate::args::{Count, IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
 use crate::exit::Exit;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
@@ -28,6 +28,10 @@ pub struct RunSettings {
     pub if_busy: IfBusy,
     /// What to do when the lease is lost.
     pub on_lost: OnLost,
+    /// Only once per period, if that was asked for.
+    pub once: Option<OnceSettings>,
+    /// What follows when the lease was lost.
+    pub after_loss: AfterLoss,
     /// Minimal time to keep the lock.
     pub hold_at_least: Option<Duration>,
     /// Maximal time for the command.
@@ -50,7 +54,40 @@ pub struct RunSettings {
     pub progress: bool,
 }
 
+/// What follows when a lease was lost and the command has ended because of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterLoss {
+    /// `run`: exit 79.
+    Exit,
+    /// `elect`: wait in line again.
+    Campaign,
+}
+
+/// `--once-per` and what belongs to it.
+#[derive(Clone, Copy, Debug)]
+pub struct OnceSettings {
+    /// How long a run counts.
+    pub period: Duration,
+    /// The period begins with the run.
+    pub sliding: bool,
+    /// How much later an aligned period begins.
+    pub offset: Duration,
+    /// What counts.
+    pub count: Count,
+}
+
 impl RunSettings {
+    /// The same for `tenure elect`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_election(args: RunArgs) -> Result<Self> {
+        Ok(Self {
+            after_loss: AfterLoss::Campaign,
+            ..Self::new(args)?
+        })
+    }
+
     /// What was typed, checked; finds the command, so that a typo costs nobody a wait.
     ///
     /// # Errors
@@ -67,6 +104,17 @@ impl RunSettings {
         if let Some(least) = args.hold_at_least {
             super::ttl(least.max(Ttl::MIN.duration()))?;
         }
+        let once = args.once_per.map(|period| OnceSettings {
+            period,
+            sliding: args.sliding,
+            offset: args.offset.unwrap_or_default(),
+            count: args.count,
+        });
+        if let Some(once) = &once {
+            super::ttl(once.period)?;
+            // The record of the run is kept beside the lock, under a longer name.
+            super::lock_name(&format!("~once:{}", args.name))?;
+        }
         let program = match args.shell {
             Some(string) => Program::shell(string),
             None => Program::find(&args.command)?,
@@ -78,6 +126,8 @@ impl RunSettings {
             grace,
             if_busy: args.if_busy,
             on_lost: args.on_lost,
+            once,
+            after_loss: AfterLoss::Exit,
             hold_at_least: args.hold_at_least,
             hold_at_most: args.hold_at_most,
             foreground: args.foreground,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tenure_core::{HolderView, Lease, Party, Snapshot, Timestamp};
 
-/// What is appended to a name for the record of its counted run.
-const SUFFIX: &str = "@once";
+/// What is put before a name for the record of its counted run.
+const PREFIX: &str = "~once:";
 
 /// The label of a run that has started and has not said yet how it ended.
 pub(crate) const STARTED: &str = "started";
@@ -100,7 +100,7 @@ impl fmt::Display for Ending {
 
 /// The name of the record beside the lock of this name.
 pub(crate) fn name(lock: &str) -> String {
-    format!("{lock}{SUFFIX}")
+    format!("{PREFIX}{lock}")
 }
 
 /// The label for a run that took this long.

@@ -8,7 +8,7 @@ use tenure::{CountedRun, Ending, ErrorKind, Once, OnceGuard, OncePer, Turn};
 use crate::client_world::{World, others_act, secs};
 
 const DAY: Duration = secs(24 * 60 * 60);
-const RECORD: &str = "nightly@once";
+const RECORD: &str = "~once:nightly";
 
 fn yours(turn: Turn) -> OnceGuard {
     match turn {

@@ -1,11 +1,11 @@
-//! `tenure run`: take the lock, run the command under it, give the lock back.
+//! `tenure run`: take the lock, run the command under it, give the lock back. `tenure elect` is the same, and
+//! waits in line again after a lease was lost.
 
 mod ending;
+mod held;
 mod lease_status;
 mod nested;
 mod notices;
-
-use std::time::Duration;
 
 use serde_json::json;
 use tenure::Guard;
@@ -15,7 +15,7 @@ use tenure::core::Moment;
 use self::ending::Ending;
 use self::lease_status::Change;
 use super::interrupted;
-use crate::args::{IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
+use crate::args::{IfBusy, JsonTarget, OnLost, Orphans};
 use crate::exit::Exit;
 use crate::job::{self, JobEnd, JobPlan, Notice, Signals};
 use crate::output::Output;
@@ -26,24 +26,30 @@ use crate::output::human;
 use crate::output::view::milliseconds;
 use crate::session::{Session, Tie};
 use crate::settings::environment::{Granted, Inherited};
-use crate::settings::run::RunSettings;
+use crate::settings::run::{AfterLoss, RunSettings};
 use crate::store_choice::StoreChoice;
 use crate::taking::{Taken, Taking};
 
-/// How long to try to give the lock back before leaving that to the end of the lease.
-const RELEASE_LIMIT: Duration = Duration::from_secs(5);
-
 /// Runs the command; every way out writes the last event.
-pub fn execute(args: RunArgs, store: Option<&str>, output: Output) -> Result<Exit> {
-    let events = Events::open(args.json.as_ref())?;
-    let events_on_stderr = args.json == Some(JsonTarget::Descriptor(2));
+///
+/// # Errors
+/// Says why the command was not run, or was ended.
+pub fn execute(
+    json: Option<&JsonTarget>,
+    settings: impl FnOnce() -> Result<RunSettings>,
+    store: Option<&str>,
+    output: Output,
+) -> Result<Exit> {
+    let events = Events::open(json)?;
+    let events_on_stderr = json == Some(&JsonTarget::Descriptor(2));
     let output = if events_on_stderr {
         output.silenced()
     } else {
         output
     };
     let asked = SystemClock::read();
-    match execute_with(args, store, output, &events) {
+    let executed = settings().and_then(|settings| execute_with(&settings, store, output, &events));
+    match executed {
         Ok(exit) => Ok(exit),
         Err(failure) => {
             events.end(&End {
@@ -63,12 +69,11 @@ pub fn execute(args: RunArgs, store: Option<&str>, output: Output) -> Result<Exi
 }
 
 fn execute_with(
-    args: RunArgs,
+    settings: &RunSettings,
     store: Option<&str>,
     output: Output,
     events: &Events,
 ) -> Result<Exit> {
-    let settings = RunSettings::new(args)?;
     let choice = StoreChoice::resolve(store)?;
     let inherited = Inherited::read();
     choice.check_parent(&inherited)?;
@@ -77,13 +82,13 @@ fn execute_with(
         output.hint(&remark);
     }
     if inherited.holds(&settings.lock.name) {
-        return nested::execute(&settings, &inherited, choice, output);
+        return nested::execute(settings, &inherited, choice, output);
     }
     super::runtime()?.block_on(async {
         let asked = SystemClock::read();
         let session = Session::open_patiently(choice, settings.lock.wait, output).await?;
         let run = Run {
-            settings: &settings,
+            settings,
             asked,
             session: &session,
             inherited,
@@ -103,17 +108,49 @@ struct Run<'a> {
     events: &'a Events,
 }
 
+/// What follows from a term.
+enum Next {
+    Exit(Exit),
+    Campaign,
+}
+
 impl Run<'_> {
-    async fn go(self) -> Result<Exit> {
-        let mut signals = Signals::install().map_err(|error| {
-            Failure::new(Code::System, format!("cannot catch signals: {error}"))
-        })?;
-        let guard = match self.take(&mut signals).await {
+    async fn go(mut self) -> Result<Exit> {
+        let mut signals = caught_signals()?;
+        loop {
+            match self.term(&mut signals).await? {
+                Next::Exit(exit) => return Ok(exit),
+                Next::Campaign => {
+                    self.asked = SystemClock::read();
+                    // Those that matter only while a job runs would end the wait.
+                    let fresh = caught_signals()?;
+                    let mut before = std::mem::replace(&mut signals, fresh);
+                    if let Some(arrived) = before.asked_to_end() {
+                        return Ok(self.give_up(arrived));
+                    }
+                }
+            }
+        }
+    }
+
+    /// From asking for the lock to giving it back.
+    async fn term(&self, signals: &mut Signals) -> Result<Next> {
+        if let Some(end) = self.look_at_record().await {
+            return end.map(Next::Exit);
+        }
+        let guard = match self.take(signals).await {
             Ok(Taken::Held(guard)) => guard,
-            Ok(Taken::Interrupted(arrived)) => return Ok(self.give_up(arrived)),
-            Err(failure) if failure.code == Code::Busy => return self.busy(failure),
+            Ok(Taken::Interrupted(arrived)) => return Ok(Next::Exit(self.give_up(arrived))),
+            Err(failure) if failure.code == Code::Busy => {
+                return self.busy(failure).map(Next::Exit);
+            }
             Err(failure) => return Err(failure),
         };
+        let held = match self.begin(guard).await {
+            Ok(held) => held,
+            Err(end) => return end.map(Next::Exit),
+        };
+        let guard = held.guard();
         let granted = SystemClock::read();
         let name = self.settings.lock.name.as_str();
         let fence = guard.fence().to_string();
@@ -124,16 +161,23 @@ impl Run<'_> {
             "acquired",
             json!({ "name": name, "fence": fence, "waited_ms": waited_ms }),
         );
-        let end = self.supervise(&guard, &mut signals).await;
-        let held = SystemClock::read().since(granted);
-        self.leave(guard, &end, granted).await;
+        let end = self.supervise(guard, signals).await;
+        let held_for = SystemClock::read().since(granted);
+        self.leave(held, &end, granted).await;
         let ending = Ending::of(&end, self.settings);
+        if self.settings.after_loss == AfterLoss::Campaign
+            && matches!(end.outcome, job::Outcome::Lost { .. })
+            && !end.asked_to_end
+        {
+            self.stand_by(&ending);
+            return Ok(Next::Campaign);
+        }
         self.events.end(&End {
             outcome: ending.outcome,
             child_code: ending.child_code,
             signal: ending.signal,
             waited_ms,
-            held_ms: milliseconds(held),
+            held_ms: milliseconds(held_for),
             fence: Some(fence),
             exit_code: ending.exit.code(),
             error: ending.failure.as_ref().map(events::failure),
@@ -144,7 +188,14 @@ impl Run<'_> {
             self.output.failure(failure);
         }
         ending.die_if_the_job_did();
-        Ok(ending.exit)
+        Ok(Next::Exit(ending.exit))
+    }
+
+    /// After a lost lease, the next campaign begins.
+    fn stand_by(&self, ending: &Ending) {
+        let what = ending.failure.as_ref().map_or("", Failure::what);
+        self.output.note(&format!("{what}; standing by"));
+        self.events.write("standby", json!({}));
     }
 
     async fn take(&self, signals: &mut Signals) -> Result<Taken> {
@@ -184,8 +235,8 @@ impl Run<'_> {
         let holder = failure
             .facts()
             .iter()
-            .find(|(label, _)| *label == "held by");
-        let holder = holder.map_or_else(String::new, |(_, text)| format!(" (held by {text})"));
+            .find(|(label, _)| matches!(*label, "held by" | "run by"));
+        let holder = holder.map_or_else(String::new, |(label, text)| format!(" ({label} {text})"));
         self.output
             .note(&format!("{}, skipped{holder}", failure.what()));
         self.events.end(&End {
@@ -267,40 +318,9 @@ impl Run<'_> {
         };
         plan
     }
+}
 
-    /// Gives the lock back, or leaves it for the rest of `--hold-at-least`. Whatever happens here,
-    /// the command has had its result; a lease that cannot be given back ends by itself.
-    async fn leave(&self, guard: Guard, end: &JobEnd, granted: Moment) {
-        let held = SystemClock::read().since(granted);
-        let rest = self
-            .settings
-            .hold_at_least
-            .unwrap_or_default()
-            .saturating_sub(held);
-        let lost = matches!(end.outcome, job::Outcome::Lost { .. });
-        let started = !matches!(end.outcome, job::Outcome::NotStarted(_));
-        let released = rest.is_zero() || lost || !started;
-        let leaving = async {
-            if released {
-                guard.release().await
-            } else {
-                guard.leave_for(rest).await.map(drop)
-            }
-        };
-        let result = self.session.within(RELEASE_LIMIT, leaving).await;
-        if let (Err(error), false) = (result, lost) {
-            let ttl = human::duration(self.settings.ttl.duration());
-            let error = error.without(&self.session.choice().url.secrets());
-            let what = if released {
-                "give the lock back"
-            } else {
-                "keep the lock for --hold-at-least"
-            };
-            self.output.warn(&format!(
-                "could not {what} ({}); the lease ends by itself within {ttl}",
-                error.what()
-            ));
-        }
-        self.session.settle().await;
-    }
+fn caught_signals() -> Result<Signals> {
+    Signals::install()
+        .map_err(|error| Failure::new(Code::System, format!("cannot catch signals: {error}")))
 }
