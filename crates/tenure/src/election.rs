@@ -207,7 +207,6 @@ impl Term {
     }
 
     /// The guard of the lock that the term is.
-    #[must_use]
     pub fn guard(&self) -> &Guard {
         &self.guard
     }

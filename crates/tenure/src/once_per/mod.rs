@@ -104,7 +104,7 @@ pub enum Once<T, E> {
 /// its start.
 #[must_use = "tell how it ended: succeeded() or failed()"]
 pub struct OnceGuard {
-    once: OncePer,
+    once: Box<OncePer>,
     guard: Guard,
     started: Timestamp,
     until: Timestamp,
@@ -247,7 +247,7 @@ impl OncePer {
         };
         guard.ensure()?;
         Ok(Turn::Yours(OnceGuard {
-            once: self.clone(),
+            once: Box::new(self.clone()),
             guard,
             started,
             until,
@@ -356,7 +356,6 @@ impl OncePer {
 
 impl OnceGuard {
     /// The guard of the lock that is held while it runs, with the fence.
-    #[must_use]
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
