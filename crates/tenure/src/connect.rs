@@ -41,7 +41,7 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
         "redis" | "rediss" | "redis+unix" | "unix" | "redis+sentinel" | "rediss+sentinel" => {
             return connect_redis(url, clock).await;
         }
-        "redis+cluster" | "rediss+cluster" => open_cluster(url, &clock).await?,
+        "redis+cluster" | "rediss+cluster" => return connect_cluster(url, clock).await,
         "redlock" | "redlocks" | "redis+all" | "rediss+all" => open_quorum(url, &clock).await?,
         _ => return Err(unknown(scheme, rest)),
     };
@@ -92,9 +92,11 @@ async fn connect_redis(url: &str, clock: Arc<dyn Clock>) -> Result<Tenure, Error
 }
 
 #[cfg(feature = "redis")]
-async fn open_cluster(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+async fn connect_cluster(url: &str, clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
     let store = crate::stores::redis::ClusterStore::connect(url, clock.clone()).await?;
-    Ok(Arc::new(store))
+    let longest = store.longest_protected_lease();
+    let tenure = Tenure::new(Arc::new(store), clock).await?;
+    Ok(tenure.protecting(longest))
 }
 
 #[cfg(feature = "redis")]
@@ -104,7 +106,7 @@ async fn open_quorum(url: &str, clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>
 }
 
 #[cfg(not(feature = "redis"))]
-async fn open_cluster(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+async fn connect_cluster(_url: &str, _clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
     Err(left_out("redis"))
 }
 

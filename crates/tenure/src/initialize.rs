@@ -73,13 +73,14 @@ async fn of_redis(
     clock: Arc<dyn Clock>,
     assurance: Assurance,
 ) -> Result<Vec<Initialization>, Error> {
-    use crate::stores::{quorum::QuorumStore, redis::RedisStore};
+    use crate::stores::quorum::QuorumStore;
+    use crate::stores::redis::{ClusterStore, RedisStore};
 
     match scheme {
         "redlock" | "redlocks" | "redis+all" | "rediss+all" => {
             QuorumStore::initialize_redis(url, clock, assurance).await
         }
-        "redis+cluster" | "rediss+cluster" => Ok(vec![always_open(scheme)]),
+        "redis+cluster" | "rediss+cluster" => ClusterStore::initialize(url, clock, assurance).await,
         _ => Ok(vec![RedisStore::initialize(url, clock, assurance).await?]),
     }
 }

@@ -49,6 +49,7 @@ mod quorum;
 mod redis_clock;
 #[cfg(feature = "redis")]
 mod redis_cluster;
+mod redis_cluster_memory;
 #[cfg(feature = "redis")]
 mod redis_errors;
 #[cfg(feature = "redis")]

@@ -1,7 +1,6 @@
 //! Locks on a Redis Cluster: any name, every slot, slots that move, nodes that fail or hang.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tenure::clock::SystemClock;
@@ -12,15 +11,21 @@ use tenure::{Error, ErrorKind, Store as _};
 use crate::support::cluster::{Cluster, node};
 use crate::support::peer::{Peer, bid, lasting, named, renewal};
 use crate::support::redis_server::RedisServer;
-use crate::support::wait::{eventually, eventually_async, real_time};
+use crate::support::wait::{eventually, eventually_async};
 
-async fn store(url: &str) -> Result<ClusterStore, Error> {
+pub(crate) async fn store(url: &str) -> Result<ClusterStore, Error> {
     let clock = Arc::new(SystemClock::start().expect("a clock"));
     ClusterStore::connect(url, clock).await
 }
 
 async fn peer(cluster: &Cluster) -> Peer<ClusterStore> {
     let store = store(&cluster.url()).await;
+    Peer::new(store.expect("the cluster serves")).await
+}
+
+/// One that does not wait for a node that may have forgotten.
+async fn careless_peer(cluster: &Cluster) -> Peer<ClusterStore> {
+    let store = store(&cluster.url_with("recovery=off")).await;
     Peer::new(store.expect("the cluster serves")).await
 }
 
@@ -157,7 +162,7 @@ async fn a_slot_that_nobody_has_is_an_error_that_says_so() {
 #[tokio::test]
 async fn a_lock_moves_with_its_slot_and_its_waiter_is_told() {
     let cluster = Cluster::start();
-    let (holder, waiter) = (peer(&cluster).await, peer(&cluster).await);
+    let (holder, waiter) = (careless_peer(&cluster).await, careless_peer(&cluster).await);
     let name = cluster.name_at(0, "moving");
     let key = format!("tenure:{name}");
     let lease = holder.take(&name, &bid()).await;
@@ -184,7 +189,7 @@ async fn a_lock_moves_with_its_slot_and_its_waiter_is_told() {
 #[tokio::test]
 async fn a_lock_on_its_way_is_refused_for_now_and_holds_up_no_other() {
     let cluster = Cluster::start();
-    let url = format!("{}?call_timeout=400ms", cluster.url());
+    let url = format!("{}&call_timeout=400ms", cluster.url());
     let peer = Peer::new(store(&url).await.expect("it serves")).await;
     let name = cluster.name_at(0, "moving");
     let beside = cluster.name_at(0, "beside");
@@ -209,7 +214,8 @@ async fn a_lock_on_its_way_is_refused_for_now_and_holds_up_no_other() {
 #[tokio::test]
 async fn whoever_waits_for_a_slot_that_moves_holds_up_no_other_lock_of_its_node() {
     let cluster = Cluster::start();
-    let tenure = tenure::connect(&cluster.url()).await.expect("it serves");
+    let url = cluster.url_with("recovery=off");
+    let tenure = tenure::connect(&url).await.expect("it serves");
     let moving: Vec<_> = (0..6)
         .map(|number| cluster.name_at(0, &format!("moving {number}")))
         .collect();
@@ -243,46 +249,10 @@ async fn whoever_waits_for_a_slot_that_moves_holds_up_no_other_lock_of_its_node(
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_contend_go_on_while_their_slot_moves_back_and_forth() {
-    let cluster = Cluster::start();
-    let name = cluster.name_at(0, "hot");
-    let key = format!("tenure:{name}");
-    let moved = Arc::new(AtomicBool::new(false));
-    let mut workers = Vec::new();
-    for _ in 0..3 {
-        let tenure = tenure::connect(&cluster.url()).await.expect("it serves");
-        let (name, moved) = (name.clone(), moved.clone());
-        workers.push(tokio::spawn(async move {
-            let mut fences = Vec::new();
-            while fences.len() < 20 || !moved.load(Ordering::Acquire) {
-                let lock = tenure.lock(&name).wait(Duration::from_secs(60));
-                let guard = lock.acquire().await.expect("it is given on");
-                fences.push(guard.fence());
-                guard.release().await.expect("it is ours");
-            }
-            fences
-        }));
-    }
-    for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 1), (1, 0), (0, 2)] {
-        tokio::task::block_in_place(|| cluster.move_slot(&key, from, to));
-        real_time(Duration::from_millis(50)).await;
-    }
-    moved.store(true, Ordering::Release);
-    let mut fences = Vec::new();
-    for worker in workers {
-        fences.extend(worker.await.expect("no worker fails"));
-    }
-    let count = fences.len();
-    fences.sort();
-    fences.dedup();
-    assert_eq!(count, fences.len(), "every fence is given once");
-}
-
 #[tokio::test]
 async fn a_hold_and_a_waiter_live_through_a_failover() {
     let mut cluster = Cluster::start_with_replica();
-    let (holder, waiter) = (peer(&cluster).await, peer(&cluster).await);
+    let (holder, waiter) = (careless_peer(&cluster).await, careless_peer(&cluster).await);
     let name = cluster.name_at(0, "failing");
     let key = format!("~tenure:{{tenure:{name}}}:queue");
     let lease = holder.take(&name, &bid()).await;
@@ -294,9 +264,7 @@ async fn a_hold_and_a_waiter_live_through_a_failover() {
     eventually("the replica has the queue", || {
         (session.command(&["EXISTS", &key]) == "1").then_some(())
     });
-    cluster.nodes[0].kill();
-    let taken = cluster.nodes[3].command(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
-    assert_eq!(taken, "OK");
+    cluster.fail_over();
 
     let renewed = async || holder.try_ask(&name, renewal(lease)).await.ok();
     let renewed = eventually_async("it is renewed on the new primary", renewed).await;
@@ -375,7 +343,7 @@ async fn a_node_that_hangs_keeps_no_hold_elsewhere_from_being_renewed() {
 async fn a_client_can_come_while_a_node_is_down() {
     let mut cluster = Cluster::start();
     cluster.nodes[0].kill();
-    let url = format!("{}?call_timeout=1s", cluster.url());
+    let url = format!("{}&call_timeout=1s", cluster.url());
     let peer = Peer::new(store(&url).await.expect("others serve")).await;
     let name = cluster.name_at(2, "up");
     peer.take(&name, &lasting(bid(), 5_000)).await;

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use tenure::ErrorKind;
 use tenure::clock::SystemClock;
 use tenure::core::Outcome;
-use tenure::stores::redis::RedisStore;
+use tenure::stores::redis::{ClusterStore, RedisStore};
+use tenure::{ErrorKind, Store};
 
 use crate::redis_store::store;
+use crate::support::cluster::Cluster;
 use crate::support::peer::{Peer, bid};
 use crate::support::redis_server::RedisServer;
 use crate::support::sentinels::{SERVICE, Sentinel};
@@ -20,16 +21,25 @@ fn file(name: &str) -> String {
 }
 
 fn encrypted() -> RedisServer {
-    RedisServer::start_encrypted(&[
+    let arguments = arguments();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    RedisServer::start_encrypted(&arguments)
+}
+
+fn arguments() -> Vec<String> {
+    let (certificate, key) = (file("server.pem"), file("server.key"));
+    let authority = file("authority.pem");
+    let arguments = [
         "--tls-cert-file",
-        &file("server.pem"),
+        &certificate,
         "--tls-key-file",
-        &file("server.key"),
+        &key,
         "--tls-ca-cert-file",
-        &file("authority.pem"),
+        &authority,
         "--tls-auth-clients",
         "no",
-    ])
+    ];
+    arguments.map(str::to_owned).to_vec()
 }
 
 #[tokio::test]
@@ -85,11 +95,27 @@ async fn lock_and_hand_over() {
         "watched",
     )
     .await;
+    let arguments = arguments();
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let cluster = Cluster::start_encrypted(&arguments);
+    let clock = Arc::new(SystemClock::start().expect("a clock"));
+    for node in 0..3 {
+        let connect = async || {
+            let store = ClusterStore::connect(&cluster.tls_url(), clock.clone()).await;
+            Peer::new(store.expect("the certificate is trusted")).await
+        };
+        let name = cluster.name_at(node, "spread");
+        hand_over(&connect().await, &connect().await, &name).await;
+    }
 }
 
 async fn lock_and_hand_over_at(url: &str, name: &str) {
     let holder = Peer::new(store(url).await).await;
     let waiter = Peer::new(store(url).await).await;
+    hand_over(&holder, &waiter, name).await;
+}
+
+async fn hand_over<S: Store>(holder: &Peer<S>, waiter: &Peer<S>, name: &str) {
     let lease = holder.take(name, &bid()).await;
     let next = bid();
     waiter.queue(name, &next).await;

@@ -113,25 +113,27 @@ pub const CLUSTER_GUARANTEES: Guarantees = Guarantees {
     store: "redis+cluster",
     scope: "all clients of one Redis Cluster (and prefix), on any machine",
     clock: "the wall clock of the node that has the lock's slot",
-    wake_up: "a message on the connection to that node (RESP3), or on a second one (RESP2)",
+    wake_up: "a message on the connection to that node (RESP3), or on a second one (RESP2), once a \
+              majority of the primaries has confirmed the node",
     order: Order::Arrival,
     permits: true,
     promises: [
         Promise {
             id: PromiseId::S1,
             holds: Holds::If(
-                "no failover loses a grant, or the new node's wall clock is ahead of the last fence; \
-                 and no wall clock is set back by more than a day",
+                "no wall clock is set back by more than a day and, after a failover that lost grants or \
+                 with the data of a node, the next node's is ahead of the last fence",
             ),
         },
         Promise {
             id: PromiseId::S2,
             holds: Holds::If(
-                "a promoted replica has received the grants that are in force (replication is not \
-                 waited for), no primary that was replaced goes on serving (one that is cut off does \
-                 so for cluster-node-timeout and longer), no node restarts without its data, the \
-                 clocks of nodes that succeed each other differ by less than the margin, and \
-                 otherwise as for redis",
+                "no lease is longer than max_ttl or left behind without its process (slots that have \
+                 another node, or whose node has restarted, wait that long and let nobody in, while holders \
+                 take back what is theirs, unless recovery is off), no replica takes over by force \
+                 (CLUSTER FAILOVER TAKEOVER) and no slot is given away (CLUSTER ADDSLOTS) while the node \
+                 that had it still serves, nothing is evicted or deleted by others, and the wall \
+                 clock of a node gains at most the margin and 0.1 % during a lease, by step or by slew",
             ),
         },
         Promise {
@@ -141,13 +143,15 @@ pub const CLUSTER_GUARANTEES: Guarantees = Guarantees {
         Promise {
             id: PromiseId::L1,
             holds: Holds::Within(
-                "what redis needs, and the time of a failover or of moving the slot: while it is on \
-                 its way, its locks can be neither taken nor renewed",
+                "what redis needs, and the time of a failover or of moving the slot, and then max_ttl: while \
+                 a slot is on its way, its locks can be neither taken nor renewed",
             ),
         },
         Promise {
             id: PromiseId::L2,
-            holds: Holds::If("as for redis, and the node that has the slot serves it"),
+            holds: Holds::If(
+                "as for redis, the node that has the slot serves it, and a majority of the primaries answers",
+            ),
         },
         Promise {
             id: PromiseId::L3,

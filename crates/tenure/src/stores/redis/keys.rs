@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use percent_encoding::percent_decode_str;
 use tenure_core::LockName;
 
-use super::cluster::{Nodes, Slots, slot};
+use super::cluster::{Nodes, Slots, slot, tag};
 use super::encode::Texts;
 
 /// What is kept beside a lock; see prelude.lua.
@@ -83,6 +83,16 @@ impl Keys {
         for what in BESIDE {
             keys.push(format_args!("~tenure:{{{key}}}:{what}"));
         }
+        keys.push(self.record(Some(slot(&key))));
+    }
+
+    /// Where the record of the server's life is; in a cluster each slot has its own, which moves, is
+    /// replicated and is lost together with the locks there.
+    pub(super) fn record(&self, slot: Option<u16>) -> String {
+        match slot {
+            Some(slot) => format!("~tenure:{{{}}}:life:{}", tag(slot), self.prefix),
+            None => format!("~tenure:{{{}}}:life", self.prefix),
+        }
     }
 
     /// Which node of a cluster this is.
@@ -148,7 +158,7 @@ mod tests {
             let mut texts = Texts::default();
             keys.write(&name, &mut texts);
             let slots: Vec<_> = texts.iter().map(slot).collect();
-            assert_eq!(slots.len(), 6);
+            assert_eq!(slots.len(), 7);
             assert!(
                 slots.iter().all(|it| Some(*it) == keys.slot(&name)),
                 "{name}"

@@ -61,7 +61,7 @@ impl RedisStore {
         let deadline = store.link.deadline();
         let live = store.link.live(deadline).await;
         let live = live.map_err(|failure| failure.error())?;
-        match memory::greet(&store.link, &live, None, deadline).await {
+        match memory::greet(&store.link, &live, deadline).await {
             // A replica, for example, may be looked at all the same; whoever wants more is told then.
             Err(failure) if failure.kind == ErrorKind::Configuration => Err(failure.error()),
             _ => Ok(store),

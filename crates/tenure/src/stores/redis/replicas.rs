@@ -9,9 +9,11 @@ use std::time::Duration;
 use redis::{Pipeline, Value};
 use tenure_core::{ErrorKind, Moment};
 
+use super::cluster::tag;
 use super::connection::{Link, Live};
 use super::decode::Answer;
 use super::errors::{self, Failure};
+use super::memory::Part;
 use super::options::RESERVED;
 
 /// How many replicas must confirm a grant, and how long that may take.
@@ -21,13 +23,14 @@ pub(super) struct Replicas {
     pub(super) patience: Duration,
 }
 
-/// Makes failures of the grants among `answers` that too few replicas have.
+/// Makes failures of the grants among `answers` that too few replicas have; `part` is that of one.
 ///
 /// They are not given back here: that might arrive late, when whoever asks again has it and relies on
 /// it. The asker gives it back when it stops asking.
 pub(super) async fn confirm(
     link: &Link,
     live: &Live,
+    part: Part,
     answers: &mut [Result<Answer, Failure>],
     deadline: Moment,
 ) {
@@ -35,10 +38,7 @@ pub(super) async fn confirm(
     let Some(replicas) = link.options.replicas else {
         return;
     };
-    if !answers.iter().any(is_grant) {
-        return;
-    }
-    let commands = replicas.commands();
+    let commands = replicas.commands(part);
     let confirmation = link.send_confirming(live, &commands, deadline).await;
     if let Some(shortfall) = replicas.shortfall(confirmation) {
         for answer in answers.iter_mut().filter(|answer| is_grant(answer)) {
@@ -48,9 +48,14 @@ pub(super) async fn confirm(
 }
 
 impl Replicas {
-    fn commands(self) -> Pipeline {
+    /// In a cluster the mark must be in a slot of this node.
+    fn commands(self, part: Part) -> Pipeline {
         let mut commands = Pipeline::with_capacity(2);
-        let mark = commands.cmd("SET").arg(format!("{RESERVED}replicated"));
+        let mark = match part {
+            Some(slot) => format!("{RESERVED}{{{}}}:replicated", tag(slot)),
+            None => format!("{RESERVED}replicated"),
+        };
+        let mark = commands.cmd("SET").arg(mark);
         mark.arg(1).arg("PX").arg(60_000);
         let wait = commands.cmd("WAIT").arg(self.least);
         wait.arg(self.patience.as_millis());
@@ -59,11 +64,17 @@ impl Replicas {
 
     /// Why grants do not count, if they do not; from the answers to [`commands`](Self::commands).
     fn shortfall(self, answers: Result<Vec<Value>, Failure>) -> Option<Failure> {
-        let confirmed = match answers.map(|mut answers| answers.pop()) {
-            Ok(Some(Value::Int(confirmed))) => confirmed,
-            Ok(Some(Value::ServerError(error))) => return Some(errors::from_server(&error)),
+        let answers = match answers {
+            Ok(answers) => answers,
             Err(failure) => return Some(failure),
-            Ok(_) => {
+        };
+        // Without the mark, nothing was waited for.
+        let confirmed = match &answers[..] {
+            [Value::ServerError(error), ..] | [_, Value::ServerError(error)] => {
+                return Some(errors::from_server(error));
+            }
+            [_, Value::Int(confirmed)] => *confirmed,
+            _ => {
                 return Some(Failure::protocol(
                     "the server's answer to WAIT is no number",
                 ));

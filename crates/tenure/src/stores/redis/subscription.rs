@@ -47,7 +47,7 @@ pub(super) async fn keep_connected(link: Weak<Link>) {
             // Its failure is told to whoever asks something; here it is only tried again.
             let deadline = link.deadline();
             if let Ok(live) = link.live(deadline).await {
-                let _ = memory::greet(&link, &live, None, deadline).await;
+                memory::greet_again(&link, &live, deadline).await;
             }
         }
     }
@@ -135,7 +135,8 @@ impl Listeners {
             return None;
         }
         // What another life granted says nothing by the clock of the one that we know.
-        let stranger = life.is_some_and(|life| self.memory.life() != Some(life));
+        let part = self.keys.slot(&grant.name);
+        let stranger = life.is_some_and(|life| self.memory.life(part) != Some(life));
         let push = match self.confirmed_by_asking || stranger {
             true => Push::Missed,
             false => Push::Granted(grant),

@@ -40,7 +40,10 @@ async fn redis_conforms_under_sentinel() {
 #[tokio::test]
 async fn redis_conforms_on_a_cluster() {
     let cluster = Cluster::shared();
-    let url = format!("{}?{PATIENT}&prefix=conformance:", cluster.url());
+    let url = format!(
+        "{}&{PATIENT}&max_ttl=60m&prefix=conformance:",
+        cluster.url()
+    );
     check(&Redis { url }).await.assert_all_passed();
 }
 

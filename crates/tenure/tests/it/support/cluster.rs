@@ -40,8 +40,23 @@ impl Cluster {
         cluster
     }
 
+    /// Three primaries that also speak TLS, with these arguments.
+    pub(crate) fn start_encrypted(arguments: &[&str]) -> Self {
+        Self::joined((0..3).map(|_| encrypted_node(arguments)).collect(), 3)
+    }
+
+    /// `rediss+cluster://…?recovery=open`.
+    pub(crate) fn tls_url(&self) -> String {
+        let port = self.nodes[1].tls_port();
+        format!("rediss+cluster://127.0.0.1:{port}?recovery=open")
+    }
+
     fn launched(primaries: usize, replicas: usize) -> Self {
-        let nodes: Vec<_> = (0..primaries + replicas).map(|_| node()).collect();
+        let nodes = (0..primaries + replicas).map(|_| node()).collect();
+        Self::joined(nodes, primaries)
+    }
+
+    fn joined(nodes: Vec<RedisServer>, primaries: usize) -> Self {
         for (index, node) in nodes.iter().enumerate() {
             let epoch = (index + 1).to_string();
             assert_eq!(node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]), "OK");
@@ -69,9 +84,53 @@ impl Cluster {
         cluster
     }
 
-    /// `redis+cluster://…`, with one primary: the others are found.
+    /// `redis+cluster://…?recovery=open`, with one primary: the others are found. A cluster of ours is known to be
+    /// new. Further options begin with `&`.
     pub(crate) fn url(&self) -> String {
-        format!("redis+cluster://{}", self.nodes[1].address())
+        self.url_with("recovery=open")
+    }
+
+    /// The same with these options only.
+    pub(crate) fn url_with(&self, options: &str) -> String {
+        format!("redis+cluster://{}?{options}", self.nodes[1].address())
+    }
+
+    /// From now on nothing that the first primary writes reaches its replica.
+    pub(crate) fn withhold_replication(&self) {
+        let primary = &self.nodes[0];
+        let denied = primary.command(&["ACL", "SETUSER", "default", "-psync", "-sync"]);
+        assert_eq!(denied, "OK");
+        primary.command(&["CLIENT", "KILL", "TYPE", "replica"]);
+        eventually("the replica is cut off", || {
+            let about = primary.command(&["INFO", "replication"]);
+            about.contains("connected_slaves:0").then_some(())
+        });
+    }
+
+    /// Kills the first primary and puts its replica in its place, without asking anybody.
+    pub(crate) fn fail_over(&mut self) {
+        self.nodes[0].kill();
+        self.take_over();
+    }
+
+    /// Gives the slots of the first primary, which is dead, to the second.
+    pub(crate) fn give_slots_away(&self) {
+        let last = (SLOTS / self.primaries - 1).to_string();
+        for node in &self.nodes[1..self.primaries] {
+            let removed = node.command(&["CLUSTER", "DELSLOTSRANGE", "0", &last]);
+            assert_eq!(removed, "OK");
+        }
+        let heir = &self.nodes[1];
+        let added = heir.command(&["CLUSTER", "ADDSLOTSRANGE", "0", &last]);
+        assert_eq!(added, "OK");
+        heir.command(&["CLUSTER", "BUMPEPOCH"]);
+    }
+
+    /// Puts the replica in the place of the first primary, whether or not that one is still there.
+    pub(crate) fn take_over(&self) {
+        let replica = &self.nodes[self.primaries];
+        let taken = replica.command(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+        assert_eq!(taken, "OK");
     }
 
     /// Which primary has the slot of `key`, in a cluster as it was started.
@@ -148,17 +207,32 @@ impl Cluster {
 
 /// One node that knows no other. Failovers happen only when a test says so.
 pub(crate) fn node() -> RedisServer {
+    RedisServer::start_with(&with_bus(&free_port().to_string()))
+}
+
+fn encrypted_node(arguments: &[&str]) -> RedisServer {
     let bus = free_port().to_string();
-    RedisServer::start_with(&[
+    let mut all = with_bus(&bus);
+    all.extend(arguments);
+    let node = RedisServer::start_encrypted(&all);
+    // Otherwise nodes tell clients the other port; between themselves they do not encrypt here.
+    let port = node.tls_port().to_string();
+    let announced = node.command(&["CONFIG", "SET", "cluster-announce-port", &port]);
+    assert_eq!(announced, "OK");
+    node
+}
+
+fn with_bus(bus: &str) -> Vec<&str> {
+    vec![
         "--cluster-enabled",
         "yes",
         "--cluster-port",
-        &bus,
+        bus,
         "--cluster-node-timeout",
         "60000",
         "--repl-diskless-sync-delay",
         "0",
-    ])
+    ]
 }
 
 fn bus_port(node: &RedisServer) -> String {

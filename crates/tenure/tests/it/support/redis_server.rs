@@ -231,7 +231,7 @@ impl Session {
         self.try_command(words).expect("the server answers")
     }
 
-    pub(super) fn try_command(&mut self, words: &[&str]) -> std::io::Result<String> {
+    pub(crate) fn try_command(&mut self, words: &[&str]) -> std::io::Result<String> {
         let mut text = format!("*{}\r\n", words.len());
         for word in words {
             let _ = write!(text, "${}\r\n{word}\r\n", word.len());

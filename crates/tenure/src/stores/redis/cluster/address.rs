@@ -47,13 +47,7 @@ pub(super) fn parse(text: &str) -> Result<(Options, Vec<Address>), Error> {
             "a cluster has only one database: leave its number out",
         ));
     }
-    let given = |option: &str| tail.split(['?', '&']).any(|part| part.starts_with(option));
-    if given("recovery=") || given("max_ttl=") {
-        return Err(wrong(
-            "recovery and max_ttl are not for a cluster: its nodes keep no record of what they were",
-        ));
-    }
-    Ok((options.unprotected(), nodes))
+    Ok((options.for_a_member().for_replicas(), nodes))
 }
 
 fn wrong(message: impl Into<String>) -> Error {
@@ -62,6 +56,8 @@ fn wrong(message: impl Into<String>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::Recovery;
+
     use super::*;
 
     #[test]
@@ -71,6 +67,9 @@ mod tests {
         let shown: Vec<_> = nodes.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["one:6379", "two:7000", "[::1]:7001"]);
         assert_eq!(options.prefix, "p:");
+        assert_eq!(options.caution.recovery, Recovery::Strict);
+        let (options, _) = parse("redis+cluster://h?recovery=careful&max_ttl=5s").expect("fine");
+        assert_eq!(options.caution.recovery, Recovery::Careful);
         let (_, nodes) = parse("rediss+cluster://h/0").expect("well formed");
         assert!(nodes[0].is_tls());
     }
@@ -82,7 +81,6 @@ mod tests {
         assert!(refusal("redis+cluster://one,one:6379").contains("twice"));
         assert!(refusal("redis+cluster://one/1").contains("only one database"));
         assert!(refusal("redis+cluster://one,t wo").contains("not the address"));
-        assert!(refusal("redis+cluster://one?recovery=strict").contains("not for a cluster"));
         assert!(refusal("redis+cluster:one").contains("redis+cluster://host1"));
         assert!(!refusal("redis+cluster://u:hunter2@one,two?x=1").contains("hunter2"));
     }

@@ -45,9 +45,15 @@ pub(super) type Place = (usize, u16);
 pub(super) struct Confirmed {
     last: std::sync::Mutex<HashMap<Place, Moment>>,
     /// What the last asking has found out, by node: it serves all who waited for it.
-    heard: std::sync::Mutex<HashMap<usize, (Moment, Vec<(usize, View)>)>>,
+    heard: std::sync::Mutex<HashMap<usize, Heard>>,
     /// Held while they are asked.
     turns: [tokio::sync::Mutex<()>; TURNS],
+}
+
+/// What those who were asked have said, by their numbers.
+struct Heard {
+    asked: Moment,
+    views: Vec<(usize, View)>,
 }
 
 impl Nodes {
@@ -199,7 +205,8 @@ impl Nodes {
     fn confirmed_by_hearsay(&self, node: usize, places: &[Place], since: Moment) -> HashSet<Place> {
         let heard = self.confirmed.heard.lock();
         let heard = heard.unwrap_or_else(PoisonError::into_inner);
-        let Some((asked, views)) = heard.get(&node).filter(|(asked, _)| *asked >= since) else {
+        let heard = heard.get(&node).filter(|heard| heard.asked >= since);
+        let Some(Heard { asked, views }) = heard else {
             return HashSet::new();
         };
         let agreed = places.iter().copied().filter(|place| agree(views, *place));
@@ -229,14 +236,14 @@ impl Nodes {
         }
         let heard = self.confirmed.heard.lock();
         let mut heard = heard.unwrap_or_else(PoisonError::into_inner);
-        heard.insert(node, (asked, views));
+        heard.insert(node, Heard { asked, views });
     }
 
     /// When the last asking about this node was.
     fn heard(&self, node: usize) -> Option<Moment> {
         let heard = self.confirmed.heard.lock();
         let heard = heard.unwrap_or_else(PoisonError::into_inner);
-        heard.get(&node).map(|(asked, _)| *asked)
+        heard.get(&node).map(|heard| heard.asked)
     }
 
     /// When the last confirmation of this place was asked for.

@@ -1,9 +1,11 @@
 //! Looking at a cluster as a worried operator would: is every slot served, and each node.
 
 use futures_util::future::join_all;
-use tenure_core::{Error, Finding, Severity};
+use tenure_core::{Error, Finding, Recovery, Severity};
 
+use super::super::connection::Link;
 use super::super::diagnose;
+use super::super::memory::{self, sweep};
 use super::nodes::Nodes;
 use super::slots::SLOTS;
 
@@ -15,13 +17,18 @@ const RECOVERY: &str = "recovery";
 pub(super) async fn diagnose(nodes: &Nodes) -> Result<Vec<Finding>, Error> {
     nodes.refresh().await.map_err(|failure| failure.error())?;
     let serving = nodes.serving();
-    let mut findings = vec![together(nodes.slots.count(), serving.len()), recovery()];
-    let asked = join_all(serving.iter().map(|link| diagnose::diagnose(link))).await;
+    let mut findings = vec![together(nodes.slots.count(), serving.len())];
+    let asked = serving.iter().map(async |link| {
+        let own = diagnose::diagnose(link).await?;
+        Ok::<_, Error>((own, recovery(link).await))
+    });
+    let asked = join_all(asked).await;
     for (link, answer) in serving.iter().zip(asked) {
         let label = link.options.address.to_string();
         match answer {
-            Ok(own) => {
+            Ok((own, recovery)) => {
                 let own = own.into_iter().filter(|it| it.subject != RECOVERY);
+                let own = own.chain([recovery]);
                 findings.extend(own.map(|finding| Finding {
                     subject: format!("{label}: {}", finding.subject),
                     ..finding
@@ -37,15 +44,63 @@ pub(super) async fn diagnose(nodes: &Nodes) -> Result<Vec<Finding>, Error> {
     Ok(findings)
 }
 
-/// One word for all nodes: there is nothing to be set.
-fn recovery() -> Finding {
-    Finding {
-        severity: Severity::Warning,
+/// Whether the slots of a node remember, as far as their records say.
+async fn recovery(link: &Link) -> Finding {
+    let finding = |severity, detail: String| Finding {
+        severity,
         subject: RECOVERY.into(),
-        detail: "it is not noticed when a node of a cluster restarts without its data, or is \
-                 replaced by a replica that lags behind: locks that are held may be given away. Let \
-                 what they protect check fences"
-            .into(),
+        detail,
+    };
+    if link.options.caution.recovery == Recovery::Off {
+        let detail = "recovery=off: a node that restarts without its data, or is replaced by a replica \
+                      that lags behind, gives away locks that are held, and nobody is asked whether a \
+                      node still has its slots";
+        return finding(Severity::Danger, detail.into());
+    }
+    let survey = match sweep::survey(link).await {
+        Ok(Some(survey)) => survey,
+        Ok(None) => {
+            let detail = "unknown, because this user may not call INFO: if the node forgets, it gives \
+                          away locks that are held";
+            return finding(Severity::Warning, detail.into());
+        }
+        Err(failure) => return finding(Severity::Warning, failure.error().to_string()),
+    };
+    let closed: Vec<_> = survey.closed().collect();
+    let unknown = survey.slots - survey.records.len();
+    let max_ttl = link.options.caution.max_ttl.duration();
+    let left = closed
+        .iter()
+        .map(|record| record.until.since(survey.now))
+        .max();
+    match left {
+        Some(left) => finding(
+            Severity::Warning,
+            format!(
+                "{} of {} slots are recovering, {:.0?} left: they let nobody in before all that they may \
+                 have forgotten has ended ({})",
+                closed.len(),
+                survey.slots,
+                if left.is_zero() { max_ttl } else { left },
+                memory::because(closed[0].cause),
+            ),
+        ),
+        None if unknown > 0 => finding(
+            Severity::Warning,
+            format!(
+                "{unknown} of {} slots have no record: whoever first asks for a lock there waits \
+                 {max_ttl:?}. If the cluster is known to be new: tenure doctor --init",
+                survey.slots
+            ),
+        ),
+        None => finding(
+            Severity::Fine,
+            format!(
+                "all {} slots remember what they granted; if one forgets, leases of up to {max_ttl:?} \
+                 are protected",
+                survey.slots
+            ),
+        ),
     }
 }
 

@@ -6,6 +6,7 @@
 mod address;
 mod confirm;
 mod diagnose;
+mod initialize;
 mod layout;
 mod nodes;
 mod redirect;
@@ -19,8 +20,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tenure_core::{
-    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply, Request,
-    Shard, Store,
+    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, LockName, Recovery, Reply,
+    Request, Shard, Store, Ttl,
 };
 
 use super::errors::Failure;
@@ -31,7 +32,7 @@ use crate::clock::Clock;
 
 pub(super) use nodes::Nodes;
 pub(super) use redirect::Redirect;
-pub(super) use slots::{Slots, slot};
+pub(super) use slots::{Slots, slot, tag};
 
 /// How often we look whether all nodes are there that we listen to.
 const LOOK: Duration = Duration::from_secs(2);
@@ -69,6 +70,14 @@ impl ClusterStore {
         tokio::spawn(watch(Arc::downgrade(&nodes)));
         let nonces = Nonces::new()?;
         Ok(Self { nodes, nonces })
+    }
+
+    /// The longest lease that nobody else is given while it lasts, even if a node forgets it; `None` if none
+    /// is protected (`recovery=off`).
+    #[must_use]
+    pub fn longest_protected_lease(&self) -> Option<Ttl> {
+        let caution = self.nodes.options.caution;
+        (caution.recovery != Recovery::Off).then_some(caution.max_ttl)
     }
 
     async fn list_all(&self, prefix: &str) -> Result<Listing, Error> {

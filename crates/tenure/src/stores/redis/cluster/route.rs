@@ -40,10 +40,12 @@ pub(super) async fn apply(
     results
 }
 
+/// What was answered, and by whom.
+type Answered = (Result<Reply, Error>, Option<Place>);
+
 /// A batch on its way.
 struct Trip {
-    /// What was answered, and by whom.
-    answers: Vec<Option<(Result<Reply, Error>, Option<Place>)>>,
+    answers: Vec<Option<Answered>>,
     /// Whether all of them are known to have to wait for their slots, and so hold up nobody.
     apart: bool,
 }
@@ -128,6 +130,9 @@ impl Trip {
     }
 }
 
+/// The requests for one node, as indices of the batch.
+type Group = (Arc<Link>, Vec<(usize, Place)>);
+
 /// Asks each node for what is its own, all at once.
 async fn ask(
     nodes: &Nodes,
@@ -137,7 +142,7 @@ async fn ask(
     deadline: Moment,
 ) -> Vec<(usize, Option<Place>, Result<Reply, Failure>)> {
     let mut answers = Vec::with_capacity(open.len());
-    let mut groups: BTreeMap<usize, (Arc<Link>, Vec<(usize, Place)>)> = BTreeMap::new();
+    let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
     for index in open {
         let slot = nodes.keys.slot(&batch[index].name).unwrap_or(0);
         let owner = nodes.slots.owner(slot).zip(nodes.owner(slot));

@@ -1,5 +1,6 @@
 //! Which slot a key is in, and which node has which slot.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 /// How many slots every cluster has.
@@ -15,6 +16,29 @@ pub(in super::super) fn slot(key: &str) -> u16 {
         .and_then(|(_, rest)| rest.split_once('}'));
     let hashed = tag.map_or(key, |(tag, _)| if tag.is_empty() { key } else { tag });
     checksum(hashed.as_bytes()) % SLOTS
+}
+
+/// A short text that is in this slot, so that something can be kept beside all locks of it. Others rely
+/// on which one it is: the smallest number, in hexadecimal digits.
+pub(in super::super) fn tag(slot: u16) -> String {
+    static TAGS: LazyLock<Vec<u32>> = LazyLock::new(tags);
+    format!("{:x}", TAGS[usize::from(slot % SLOTS)])
+}
+
+fn tags() -> Vec<u32> {
+    let mut tags = vec![None; usize::from(SLOTS)];
+    let mut missing = tags.len();
+    for number in 0.. {
+        let tag = &mut tags[usize::from(slot(&format!("{number:x}")))];
+        if tag.is_none() {
+            *tag = Some(number);
+            missing -= 1;
+        }
+        if missing == 0 {
+            break;
+        }
+    }
+    tags.into_iter().flatten().collect()
 }
 
 /// CRC-16/XMODEM, which Redis prescribes.
@@ -51,13 +75,19 @@ pub(in super::super) struct Slots {
     owners: Vec<AtomicU16>,
     /// Which are on their way from one node to another, when last asked.
     moving: Vec<AtomicBool>,
+    /// Which this client knows to have been in use, on whatever node.
+    used: Vec<AtomicBool>,
 }
 
 impl Default for Slots {
     fn default() -> Self {
         let owners = (0..SLOTS).map(|_| AtomicU16::new(NOBODY)).collect();
-        let moving = (0..SLOTS).map(|_| AtomicBool::new(false)).collect();
-        Self { owners, moving }
+        let none = || (0..SLOTS).map(|_| AtomicBool::new(false)).collect();
+        Self {
+            owners,
+            moving: none(),
+            used: none(),
+        }
     }
 }
 
@@ -88,6 +118,22 @@ impl Slots {
         self.moving[usize::from(slot % SLOTS)].store(moving, Ordering::Release);
     }
 
+    /// Whether this client knows the slot to have been in use.
+    pub(in super::super) fn is_used(&self, slot: u16) -> bool {
+        self.used[usize::from(slot % SLOTS)].load(Ordering::Acquire)
+    }
+
+    /// Notes that the slot is in use.
+    pub(in super::super) fn set_used(&self, slot: u16) {
+        self.used[usize::from(slot % SLOTS)].store(true, Ordering::Release);
+    }
+
+    /// All that this node has.
+    pub(in super::super) fn of(&self, node: usize) -> Vec<u16> {
+        let its = |slot: &u16| self.owner(*slot) == Some(node);
+        (0..SLOTS).filter(its).collect()
+    }
+
     /// How many slots somebody has.
     pub(super) fn count(&self) -> u16 {
         let known = |slot: &u16| self.owner(*slot).is_some();
@@ -116,6 +162,17 @@ mod tests {
 
     fn slot_of_whole(key: &str) -> u16 {
         checksum(key.as_bytes()) % SLOTS
+    }
+
+    #[test]
+    fn every_slot_has_a_tag_that_never_changes() {
+        for number in 0..SLOTS {
+            assert_eq!(slot(&format!("x:{{{}}}:y", tag(number))), number);
+        }
+        assert_eq!(
+            (tag(0), tag(16_383)),
+            ("265b".to_owned(), "3d43".to_owned())
+        );
     }
 
     #[test]

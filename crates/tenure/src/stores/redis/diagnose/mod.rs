@@ -58,7 +58,7 @@ async fn recovery(link: &Link) -> Finding {
         return finding(Severity::Danger, subject, detail);
     }
     let mut get = redis::cmd("GET");
-    get.arg(memory::record_key(&link.options));
+    get.arg(link.options.keys.record(None));
     let looked = async {
         let now = time(link).await?;
         let text = match ask(link, &get, link.deadline()).await? {

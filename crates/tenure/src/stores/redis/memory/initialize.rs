@@ -9,10 +9,10 @@ use super::super::RedisStore;
 use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::super::listing;
+use super::greet;
 use super::look::{Look, look};
 use super::meet::{TRIES, interference, new_life, settle};
 use super::record::Beginning;
-use super::{greet, record_key};
 use crate::clock::Clock;
 use crate::initialize::{Assurance, Initialization, Initialized};
 
@@ -105,8 +105,9 @@ pub(in super::super) async fn open(link: &Link) -> Result<Initialized, Error> {
             max_ttl: link.options.caution.max_ttl.duration(),
             earlier: Vec::new(),
         };
-        let settling = settle(link, &live, &look, &beginning, deadline);
-        if settling.await.map_err(failed)? {
+        let begins = [(None, look, beginning)];
+        let settling = settle(link, &live, &begins, deadline);
+        if settling.await.map_err(failed)? > 0 {
             return Ok(Initialized::Opened);
         }
     }
@@ -122,16 +123,17 @@ async fn greeted(link: &Link) -> Result<Look, Failure> {
     }
     let deadline = link.deadline();
     let live = link.live(deadline).await?;
-    greet(link, &live, None, deadline).await?;
-    let look = look(link, &live, deadline).await?;
-    look.ok_or_else(|| {
-        let key = record_key(&link.options);
-        Failure::new(
+    greet(link, &live, deadline).await?;
+    let looks = look(link, &live, &[None], deadline).await?;
+    let look = looks.and_then(|mut looks| looks.pop());
+    look.unwrap_or_else(|| {
+        let key = link.options.keys.record(None);
+        Err(Failure::new(
             ErrorKind::Forbidden,
             format!(
                 "this user may not call INFO, so whose record {key} is cannot be said: allow +info"
             ),
-        )
+        ))
     })
 }
 
@@ -140,7 +142,8 @@ fn is_open(look: &Look) -> bool {
     record.is_some_and(|record| record.is_of(&look.seen) && record.phase(look.now) == Phase::Open)
 }
 
-fn evidence(cause: Cause) -> Option<&'static str> {
+/// What speaks against a server's being new, in words.
+pub(in super::super) fn evidence(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Unknown | Cause::Vouched => None,
         Cause::Restarted => {

@@ -8,7 +8,7 @@ use tenure_core::{ErrorKind, Moment, Record, Recovery, Seen, Timestamp};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::{self, Failure};
-use super::{read, record_key};
+use super::{Part, read};
 
 /// What was seen of a server.
 #[derive(Debug)]
@@ -24,14 +24,14 @@ pub(super) struct Look {
     pub(super) now: Timestamp,
 }
 
-/// Looks at a server; `None` if it does not tell who it is, and need not.
+/// Looks at these parts of a server; `None` if it does not tell who it is, and need not.
 pub(super) async fn look(
     link: &Link,
     live: &Live,
+    parts: &[Part],
     deadline: Moment,
-) -> Result<Option<Look>, Failure> {
+) -> Result<Option<Vec<Result<Look, Failure>>>, Failure> {
     let mut pipeline = Pipeline::new();
-    pipeline.cmd("GET").arg(record_key(&link.options));
     pipeline.cmd("TIME");
     pipeline.cmd("INFO").arg("server");
     pipeline.cmd("INFO").arg("replication");
@@ -41,15 +41,14 @@ pub(super) async fn look(
         .arg("GET")
         .arg("no-appendfsync-on-rewrite");
     pipeline.cmd("CONFIG").arg("GET").arg("maxmemory-policy");
-    let values = link.send_all(live, &pipeline, deadline).await?;
-    let Ok([record, time, server, replication, append, rewrite, eviction]) =
-        <[Value; 7]>::try_from(values)
+    for part in parts {
+        pipeline.cmd("GET").arg(link.options.keys.record(*part));
+    }
+    let mut values = link.send_all(live, &pipeline, deadline).await?;
+    let records = values.split_off(values.len().min(6));
+    let Ok([time, server, replication, append, rewrite, eviction]) = <[Value; 6]>::try_from(values)
     else {
         return Err(unreadable());
-    };
-    let text = match record {
-        Value::Nil => String::new(),
-        value => text_of(value)?,
     };
     let strict = link.options.caution.recovery == Recovery::Strict;
     let (server, replication) = match (facts(server), facts(replication)) {
@@ -66,27 +65,40 @@ pub(super) async fn look(
     if strict && !matches!(policy, "" | "noeviction") {
         return Err(evicting(policy));
     }
-    let record = read(&text);
-    let wipes = match record {
-        None => Some(wipes(link, live, deadline).await?),
-        Some(_) => None,
-    };
     let kept = [facts(append), facts(rewrite)].map(Result::unwrap_or_default);
-    Ok(Some(Look {
-        record,
-        text,
-        seen: seen(&server, &replication, &kept, wipes)?,
-        wipes,
-        has_replicas: !is(&replication, "connected_slaves", "0"),
-        now: clock(time)?,
-    }))
+    let seen = seen(&server, &replication, &kept)?;
+    let texts = records.into_iter().map(|record| match record {
+        Value::Nil => Ok(String::new()),
+        value => text_of(value),
+    });
+    let texts: Vec<Result<String, Failure>> = texts.collect();
+    let is_lost = |text: &Result<String, Failure>| text.as_ref().is_ok_and(|it| read(it).is_none());
+    let traces = match texts.iter().any(is_lost) {
+        true => Some(wipes(link, live, deadline).await?),
+        false => None,
+    };
+    let (now, has_replicas) = (clock(time)?, !is(&replication, "connected_slaves", "0"));
+    let look = |text: String| {
+        let record = read(&text);
+        let wipes = traces.filter(|_| record.is_none());
+        let mut seen = seen.clone();
+        seen.wiped = wipes.is_some_and(|wipes| wipes > 0);
+        Look {
+            text,
+            record,
+            seen,
+            wipes,
+            has_replicas,
+            now,
+        }
+    };
+    Ok(Some(texts.into_iter().map(|it| it.map(look)).collect()))
 }
 
 fn seen(
     server: &Facts,
     replication: &Facts,
     [append, rewrite]: &[Facts; 2],
-    wipes: Option<u64>,
 ) -> Result<Seen, Failure> {
     let name = |facts: &Facts, name: &str| facts.get(name).cloned();
     let earlier = name(replication, "master_replid2").unwrap_or_default();
@@ -102,7 +114,7 @@ fn seen(
         durable: is(append, "appendonly", "yes")
             && is(append, "appendfsync", "always")
             && is(rewrite, "no-appendfsync-on-rewrite", "no"),
-        wiped: wipes.is_some_and(|wipes| wipes > 0),
+        wiped: false,
     })
 }
 

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use redis::Cmd;
-use tenure_core::{ErrorKind, Greeting, Hello, Life, Moment, Record, hello};
+use redis::Pipeline;
+use tenure_core::{ErrorKind, Greeting, Hello, Life, Moment, Record, Recovery, hello};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
 use super::super::options::Options;
 use super::look::{Look, look, text_of};
 use super::record::{Beginning, merged};
-use super::record_key;
+use super::{Part, sweep};
 
 /// How often the record may change under our eyes before we give up.
 pub(super) const TRIES: usize = 10;
@@ -24,78 +24,160 @@ pub(super) struct Met {
 
 impl Met {
     /// What every call begins with.
-    pub(super) fn argument(&self, options: &Options) -> String {
+    pub(super) fn argument(&self, record_key: &str) -> String {
         let flag = if self.replicated { 'r' } else { '-' };
-        format!("{}{flag}{}", self.record.life, record_key(options))
+        format!("{}{flag}{record_key}", self.record.life)
     }
 }
 
-/// Looks, decides and settles it. `None` if the server does not tell.
+/// Looks, decides and settles it, for each of these parts. `None` if the server does not tell.
 pub(super) async fn meet(
     link: &Link,
     live: &Live,
+    parts: &[Part],
     deadline: Moment,
-) -> Result<Option<Met>, Failure> {
-    let caution = link.options.caution;
-    let greeting = Greeting {
-        recovery: caution.recovery,
-        knew: link.memory.life().is_some(),
-        max_ttl: caution.max_ttl.duration(),
-    };
+) -> Vec<Result<Option<Met>, Failure>> {
+    let mut met: Vec<Option<Result<Option<Met>, Failure>>> = parts.iter().map(|_| None).collect();
+    let mut waits = None;
     for _ in 0..TRIES {
-        let Some(look) = look(link, live, deadline).await? else {
-            return Ok(None);
+        let open = (0..parts.len()).filter(|index| met[*index].is_none());
+        let open: Vec<usize> = open.collect();
+        if open.is_empty() {
+            break;
+        }
+        let asked: Vec<Part> = open.iter().map(|index| parts[*index]).collect();
+        let looks = match look(link, live, &asked, deadline).await {
+            Ok(Some(looks)) => looks,
+            Ok(None) => return parts.iter().map(|_| Ok(None)).collect(),
+            Err(failure) => return parts.iter().map(|_| Err(failure.clone())).collect(),
         };
-        let replicated = caution.replicated || look.has_replicas || look.seen.took_over;
-        let record = look.record.as_ref();
-        let remembered = link.memory.began_besides(record.map(|record| record.life));
-        let began = merged(record.map_or(&[], |record| &record.began), &remembered);
-        match hello(record, &look.seen, &greeting) {
-            Hello::Known(_) => {
-                let known = look.record.map(|record| Record { began, ..record });
-                return Ok(known.map(|record| Met { record, replicated }));
-            }
-            Hello::Disagree { max_ttl } => return Err(disagreement(&link.options, max_ttl)),
-            Hello::Begin { wait, cause } => {
-                let beginning = Beginning {
-                    life: new_life()?,
-                    wait,
-                    cause,
-                    max_ttl: greeting.max_ttl,
-                    earlier: began,
-                };
-                // Whether or not it was we who began it: the next look tells what it is now.
-                settle(link, live, &look, &beginning, deadline).await?;
+        let mut begins = Vec::new();
+        for (index, look) in open.into_iter().zip(looks) {
+            let judged = look.and_then(|look| judge(link, parts[index], look));
+            match judged {
+                Ok(Judged::Met(known)) => met[index] = Some(Ok(Some(known))),
+                Ok(Judged::Begins(look, beginning)) => {
+                    waits = waits.or(parts[index].filter(|_| !beginning.wait.is_zero()));
+                    begins.push((parts[index], look, beginning));
+                }
+                Err(failure) => met[index] = Some(Err(failure)),
             }
         }
+        // Whether or not it was we who began it: the next look tells what it is now.
+        if let Err(failure) = settle(link, live, &begins, deadline).await {
+            let all = met.into_iter();
+            return all.map(|it| it.unwrap_or(Err(failure.clone()))).collect();
+        }
     }
-    Err(interference())
+    if let Some(slot) = waits {
+        sweep::begin(link, slot);
+    }
+    let met = met.into_iter();
+    met.map(|met| met.unwrap_or_else(|| Err(interference())))
+        .collect()
 }
 
-/// Begins a life; `false` if something has changed since we looked.
+/// What follows from a look.
+pub(super) enum Judged {
+    Met(Met),
+    /// A new life begins.
+    Begins(Look, Beginning),
+}
+
+/// Decides whether this part of the server remembers.
+pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, Failure> {
+    let caution = link.options.caution;
+    // The record of a slot may have come from another node, together with what that one forgot.
+    look.seen.durable &= part.is_none();
+    let used = |slot| {
+        let member = link.options.keys.member();
+        member.is_some_and(|member| member.slots.is_used(slot))
+    };
+    let greeting = Greeting {
+        recovery: caution.recovery,
+        knew: link.memory.life(part).is_some() || part.is_some_and(used),
+        max_ttl: caution.max_ttl.duration(),
+    };
+    let replicated = caution.replicated || look.has_replicas || look.seen.took_over;
+    let record = look.record.as_ref();
+    let remembered = link
+        .memory
+        .began_besides(part, record.map(|record| record.life));
+    let began = merged(record.map_or(&[], |record| &record.began), &remembered);
+    match (hello(record, &look.seen, &greeting), &look.record) {
+        (Hello::Known(_), Some(record)) => {
+            let record = Record {
+                began,
+                ..record.clone()
+            };
+            if let (Some(slot), Some(member)) = (part, link.options.keys.member()) {
+                member.slots.set_used(slot);
+            }
+            Ok(Judged::Met(Met { record, replicated }))
+        }
+        (Hello::Disagree { max_ttl }, _) => Err(disagreement(&link.options, part, max_ttl)),
+        (Hello::Begin { wait, cause }, _) => {
+            let beginning = Beginning {
+                life: new_life()?,
+                wait,
+                cause,
+                max_ttl: greeting.max_ttl,
+                earlier: began,
+            };
+            Ok(Judged::Begins(look, beginning))
+        }
+        (Hello::Known(_), None) => Err(interference()),
+    }
+}
+
+/// Begins lives, unless something has changed since we looked; answers how many have begun. A slot that is
+/// elsewhere by now, or on its way, is left alone.
 pub(super) async fn settle(
     link: &Link,
     live: &Live,
-    look: &Look,
-    beginning: &Beginning,
+    begins: &[(Part, Look, Beginning)],
     deadline: Moment,
-) -> Result<bool, Failure> {
-    let wipes = look.wipes.map(|wipes| wipes.to_string());
-    let mut command = Cmd::new();
-    command
-        .arg("EVAL")
-        .arg(include_str!("../scripts/settle.lua"))
-        .arg(1)
-        .arg(record_key(&link.options))
-        .arg(&look.text)
-        .arg(&*look.seen.run)
-        .arg(&*look.seen.line)
-        .arg(wipes.as_deref().unwrap_or("-"))
-        .arg(beginning.micros())
-        .arg(beginning.life.to_string())
-        .arg(beginning.words(&look.seen));
-    let said = text_of(link.send(live, &command, deadline).await?)?;
-    Ok(said == "begun")
+) -> Result<usize, Failure> {
+    const SCRIPT: &str = include_str!("../scripts/settle.lua");
+    if begins.is_empty() {
+        return Ok(0);
+    }
+    let mut commands = Pipeline::new();
+    // Not by hash if there is but one: that spares a command.
+    let hash = (begins.len() > 1).then(|| redis::Script::new(SCRIPT).get_hash().to_owned());
+    if hash.is_some() {
+        commands.cmd("SCRIPT").arg("LOAD").arg(SCRIPT);
+    }
+    for (part, look, beginning) in begins {
+        // Whoever is strict waits for as long in either case.
+        let strict = link.options.caution.recovery == Recovery::Strict;
+        let wipes = look.wipes.filter(|_| !strict);
+        let wipes = wipes.map(|wipes| wipes.to_string());
+        let command = match &hash {
+            Some(hash) => commands.cmd("EVALSHA").arg(hash),
+            None => commands.cmd("EVAL").arg(SCRIPT),
+        };
+        command
+            .arg(1)
+            .arg(link.options.keys.record(*part))
+            .arg(&look.text)
+            .arg(&*look.seen.run)
+            .arg(&*look.seen.line)
+            .arg(wipes.as_deref().unwrap_or("-"))
+            .arg(beginning.micros())
+            .arg(beginning.life.to_string())
+            .arg(beginning.words(&look.seen));
+    }
+    let values = link.send_all(live, &commands, deadline).await?;
+    let mut begun = 0;
+    for value in values.into_iter().skip(usize::from(hash.is_some())) {
+        match text_of(value) {
+            Ok(said) => begun += usize::from(said == "begun"),
+            Err(failure) if failure.redirect.is_some() => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(begun)
 }
 
 /// A life that no other looks like.
@@ -112,15 +194,20 @@ pub(super) fn interference() -> Failure {
     )
 }
 
-fn disagreement(options: &Options, theirs: Duration) -> Failure {
+fn disagreement(options: &Options, part: Part, theirs: Duration) -> Failure {
     let ours = options.caution.max_ttl.duration();
     Failure::new(
         ErrorKind::Configuration,
         format!(
             "this client protects leases of up to {ours:?}, and those who use this server protect \
              {theirs:?}: give all of them the same ?max_ttl= (to change it, stop them all and delete \
-             the key {})",
-            record_key(options)
+             {} {})",
+            if part.is_some() {
+                "in every slot keys like"
+            } else {
+                "the key"
+            },
+            options.keys.record(part)
         ),
     )
 }

@@ -8,16 +8,20 @@ pub(in crate::stores) mod initialize;
 mod look;
 mod meet;
 mod record;
+pub(super) mod sweep;
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_core::{Life, Moment, Record, Recovery, Timestamp, Ttl};
 
 use super::connection::{Link, Live};
 use super::errors::Failure;
-use super::options::{Options, RESERVED};
 
 pub(super) use record::{because, read};
+
+/// How many parts are asked about in one go.
+const AT_ONCE: usize = 128;
 
 /// How careful to be with a server that may have forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +43,13 @@ impl Default for Caution {
     }
 }
 
+/// What has a memory of its own: a server, or in a cluster each slot of a node.
+pub(super) type Part = Option<u16>;
+
 /// What is known about the life of the server.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    known: Mutex<Option<Known>>,
+    known: Mutex<HashMap<Part, Known>>,
     /// Held while saying hello, so that not everybody does at once.
     pub(super) greeting: tokio::sync::Mutex<()>,
 }
@@ -59,6 +66,17 @@ pub(super) struct Known {
 }
 
 impl Known {
+    fn life(&self) -> Option<Life> {
+        self.record.as_ref().map(|record| record.life)
+    }
+
+    /// Whether another life has begun. Those who wait for a slot were told already if the connection is
+    /// new, and say hello when they ask.
+    fn is_forgotten_by(&self, now: &Self, part: Part) -> bool {
+        let told = part.is_some() && self.generation != now.generation;
+        self.life() != now.life() && !told
+    }
+
     /// Whether the server has begun so many lives of late that it may never open.
     pub(super) fn is_restless(&self, now: Timestamp) -> bool {
         let record = self.record.as_ref();
@@ -68,24 +86,28 @@ impl Known {
 
 impl Memory {
     /// What is known of the server at the other end of this connection.
-    pub(super) fn known(&self, live: &Live) -> Option<Known> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn known(&self, live: &Live, part: Part) -> Option<Known> {
+        let known = self.lock();
+        let known = known.get(&part);
         known
-            .clone()
             .filter(|known| known.generation == live.generation())
+            .cloned()
     }
 
     /// The life of the server as far as it is known, on whatever connection.
-    pub(super) fn life(&self) -> Option<Life> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let record = known.as_ref().and_then(|known| known.record.as_ref());
-        record.map(|record| record.life)
+    pub(super) fn life(&self, part: Part) -> Option<Life> {
+        self.lock().get(&part)?.life()
+    }
+
+    /// All parts that are known.
+    fn parts(&self) -> Vec<Part> {
+        self.lock().keys().copied().collect()
     }
 
     /// When the lives began that are known of, the newest first, without `life`.
-    fn began_besides(&self, life: Option<Life>) -> Vec<Timestamp> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let record = known.as_ref().and_then(|known| known.record.as_ref());
+    fn began_besides(&self, part: Part, life: Option<Life>) -> Vec<Timestamp> {
+        let known = self.lock();
+        let record = known.get(&part).and_then(|known| known.record.as_ref());
         let began = |record: &Record| {
             let same = usize::from(Some(record.life) == life);
             record.began.iter().skip(same).copied().collect()
@@ -93,47 +115,81 @@ impl Memory {
         record.map_or_else(Vec::new, began)
     }
 
-    fn learn(&self, now_known: Known) -> Option<Known> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.replace(now_known)
+    fn learn(&self, part: Part, now_known: Known) -> Option<Known> {
+        self.lock().insert(part, now_known)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Part, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Says hello, unless that was done on this connection since `outdated` was known.
-pub(super) async fn greet(
+/// Says hello to a server, unless that was done on this connection.
+pub(super) async fn greet(link: &Link, live: &Live, deadline: Moment) -> Result<(), Failure> {
+    let greeted = greet_all(link, live, &[(None, None)], deadline).await;
+    greeted.into_iter().try_for_each(|known| known.map(drop))
+}
+
+/// Says hello again on a new connection, to all that is known.
+pub(super) async fn greet_again(link: &Link, live: &Live, deadline: Moment) {
+    let parts = match link.options.keys.member() {
+        Some(_) => link.memory.parts(),
+        None => vec![None],
+    };
+    let parts: Vec<_> = parts.into_iter().map(|part| (part, None)).collect();
+    for parts in parts.chunks(AT_ONCE) {
+        greet_all(link, live, parts, deadline).await;
+    }
+}
+
+/// Says hello to each of these parts, unless that was done on this connection since what is outdated was
+/// known.
+pub(super) async fn greet_all(
     link: &Link,
     live: &Live,
-    outdated: Option<&Known>,
+    parts: &[(Part, Option<&Known>)],
     deadline: Moment,
-) -> Result<Known, Failure> {
-    if let Some(known) = link.memory.known(live).filter(|it| Some(it) != outdated) {
-        return Ok(known);
+) -> Vec<Result<Known, Failure>> {
+    let known = |(part, outdated): &(Part, Option<&Known>)| {
+        let known = link.memory.known(live, *part);
+        known.filter(|known| Some(known) != *outdated)
+    };
+    let all = parts.iter().map(|it| known(it).map(Ok));
+    if let Some(all) = all.collect() {
+        return all;
     }
     let _alone = link.memory.greeting.lock().await;
-    if let Some(known) = link.memory.known(live).filter(|it| Some(it) != outdated) {
-        return Ok(known);
-    }
+    let mut all: Vec<_> = parts.iter().map(|it| known(it).map(Ok)).collect();
+    let strangers: Vec<Part> = (parts.iter().zip(&all))
+        .filter(|(_, known)| known.is_none())
+        .map(|((part, _), _)| *part)
+        .collect();
     let met = match link.options.caution.recovery {
-        Recovery::Off => None,
-        _ => meet::meet(link, live, deadline).await?,
+        Recovery::Off => strangers.iter().map(|_| Ok(None)).collect(),
+        _ => meet::meet(link, live, &strangers, deadline).await,
     };
-    let known = Known {
-        generation: live.generation(),
-        argument: met
-            .as_ref()
-            .map_or_else(String::new, |met| met.argument(&link.options)),
-        record: met.map(|met| met.record),
-    };
-    let life = |known: &Known| known.record.as_ref().map(|record| record.life);
-    let before = link.memory.learn(known.clone());
-    if before.is_some_and(|before| life(&before) != life(&known)) {
+    let mut changed = false;
+    let mut met = strangers.iter().zip(met).map(|(part, met)| {
+        let met = met?;
+        let argument = |met: &meet::Met| met.argument(&link.options.keys.record(*part));
+        let known = Known {
+            generation: live.generation(),
+            argument: met.as_ref().map_or_else(String::new, argument),
+            record: met.map(|met| met.record),
+        };
+        let before = link.memory.learn(*part, known.clone());
+        changed |= before.is_some_and(|before| before.is_forgotten_by(&known, *part));
+        Ok(known)
+    });
+    for known in all.iter_mut().filter(|known| known.is_none()) {
+        *known = met.next();
+    }
+    drop(met);
+    if changed {
         // Places in the queue may be gone: everybody asks again.
         link.listeners.missed();
     }
-    Ok(known)
-}
-
-/// Where the record is.
-pub(super) fn record_key(options: &Options) -> String {
-    format!("{RESERVED}{{{}}}:life", options.prefix)
+    let unasked = || Err(meet::interference());
+    let all = all.into_iter();
+    all.map(|known| known.unwrap_or_else(unasked)).collect()
 }

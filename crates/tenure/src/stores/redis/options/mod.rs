@@ -227,12 +227,6 @@ impl Options {
         }
     }
 
-    /// The same for servers of which it is not noticed when they forget.
-    pub(super) fn unprotected(mut self) -> Self {
-        self.caution.recovery = Recovery::Off;
-        self
-    }
-
     /// Whether locks are in the database that every server has.
     pub(super) fn is_first_database(&self) -> bool {
         self.database == 0

@@ -17,7 +17,7 @@ pub(super) struct Item<'a> {
     request: &'a Request,
     keys: &'a Keys,
     /// In a cluster.
-    slot: Option<u16>,
+    pub(super) slot: Option<u16>,
     pub(super) script: ScriptName,
     pub(super) nonce: Nonce,
     pub(super) asked: Asked,
@@ -97,7 +97,7 @@ impl<'a> Item<'a> {
 /// Requests that travel in one call, as indices of items.
 pub(super) struct Call {
     pub(super) script: ScriptName,
-    slot: Option<u16>,
+    pub(super) slot: Option<u16>,
     pub(super) items: Vec<usize>,
 }
 

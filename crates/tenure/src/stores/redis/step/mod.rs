@@ -12,6 +12,7 @@ use tenure_core::{Error, ErrorKind, Moment, Outcome, Reply, Request};
 use super::connection::{Link, Live};
 use super::decode::{self, Answer};
 use super::errors::{self, Failure};
+use super::memory::Part;
 use super::replicas;
 use allowed::{allowed, protected};
 use item::{Item, sorted};
@@ -100,8 +101,15 @@ async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<An
         .into_iter()
         .map(|answer| answer.unwrap_or_else(|| Err(unasked())))
         .collect();
-    note_restlessness(link, &live, &mut answers);
-    replicas::confirm(link, &live, &mut answers, deadline).await;
+    for (item, answer) in items.iter().zip(&mut answers) {
+        note_restlessness(link, &live, item.slot, answer);
+    }
+    let granted = (items.iter().zip(&answers))
+        .find(|(_, answer)| answer.as_ref().is_ok_and(Answer::is_grant))
+        .map(|(item, _)| item.slot);
+    if let Some(part) = granted {
+        replicas::confirm(link, &live, part, &mut answers, deadline).await;
+    }
     if answers
         .iter()
         .any(|answer| answer.as_ref().is_err_and(|failure| failure.fatal))
@@ -112,17 +120,16 @@ async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<An
 }
 
 /// Whoever is kept waiting by a server that recovers again and again is told so.
-fn note_restlessness(link: &Link, live: &Live, answers: &mut [Result<Answer, Failure>]) {
-    let replies = answers.iter_mut().flatten();
-    for reply in replies.filter_map(|answer| answer.reply.as_mut()) {
-        let (Outcome::Busy(contention) | Outcome::Queued { contention, .. }) = &mut reply.outcome
-        else {
-            continue;
-        };
-        if contention.recovering.is_some() {
-            let known = link.memory.known(live);
-            contention.restless = known.is_some_and(|known| known.is_restless(reply.now));
-        }
+fn note_restlessness(link: &Link, live: &Live, part: Part, answer: &mut Result<Answer, Failure>) {
+    let reply = answer.as_mut().ok().and_then(|it| it.reply.as_mut());
+    let Some(reply) = reply else { return };
+    let (Outcome::Busy(contention) | Outcome::Queued { contention, .. }) = &mut reply.outcome
+    else {
+        return;
+    };
+    if contention.recovering.is_some() {
+        let known = link.memory.known(live, part);
+        contention.restless = known.is_some_and(|known| known.is_restless(reply.now));
     }
 }
 

@@ -6,7 +6,7 @@ use tenure_core::{ErrorKind, Moment};
 use super::super::connection::{Link, Live};
 use super::super::encode::Texts;
 use super::super::errors::Failure;
-use super::super::memory::{self, Known};
+use super::super::memory::{self, Known, Part};
 use super::super::scripts::ScriptName;
 use super::item::{Call, Item};
 use super::miscounted;
@@ -25,29 +25,38 @@ pub(super) async fn send(
     let mut values: Vec<Result<Value, Failure>> = vec![Err(forgetful()); calls.len()];
     let mut pending: Vec<usize> = (0..calls.len()).collect();
     let mut in_full = vec![false; calls.len()];
-    let mut outdated = None;
+    let mut outdated: Vec<Option<Known>> = vec![None; calls.len()];
     for _ in 0..ROUNDS {
-        let known = match greeted(link, live, calls, outdated.as_ref(), deadline).await {
-            Ok(known) => known,
-            Err(failure) => {
-                for index in pending {
-                    values[index] = Err(failure.clone());
+        let parts = pending
+            .iter()
+            .map(|index| (calls[*index].slot, outdated[*index].as_ref()));
+        let greeted = greeted(link, live, calls, &parts.collect::<Vec<_>>(), deadline).await;
+        let mut commands = Vec::with_capacity(pending.len());
+        let mut sent = Vec::with_capacity(pending.len());
+        for (index, known) in pending.into_iter().zip(greeted) {
+            let known = match known {
+                Ok(known) => known,
+                Err(failure) => {
+                    values[index] = Err(failure);
+                    continue;
                 }
-                break;
-            }
-        };
-        let argument = known.as_ref().map_or("", |known| &known.argument);
-        let commands = pending.iter().map(|index| {
-            let call = &calls[*index];
+            };
+            let call = &calls[index];
+            let argument = known.as_ref().map_or("", |known| &known.argument);
             let (keys, arguments) = on_the_wire(&link.options.prefix, argument, items, call);
-            match in_full[*index] {
+            commands.push(match in_full[index] {
                 false => call.script.by_hash(&keys, &arguments),
                 true => call.script.in_full(&keys, &arguments),
-            }
-        });
-        let answers = send_commands(link, live, commands.collect(), deadline).await;
+            });
+            outdated[index] = known;
+            sent.push(index);
+        }
+        if commands.is_empty() {
+            break;
+        }
+        let answers = send_commands(link, live, commands, deadline).await;
         let mut again = Vec::new();
-        for (index, value) in pending.into_iter().zip(answers) {
+        for (index, value) in sent.into_iter().zip(answers) {
             let unknown = matches!(&value, Ok(Value::ServerError(e)) if e.code() == "NOSCRIPT");
             let refused = matches!(&value, Ok(Value::BulkString(text)) if text == OTHER_LIFE);
             in_full[index] |= unknown;
@@ -60,7 +69,7 @@ pub(super) async fn send(
         if again.is_empty() {
             break;
         }
-        (pending, outdated) = (again, known);
+        pending = again;
     }
     values
 }
@@ -72,20 +81,19 @@ const OTHER_LIFE: &[u8] = b"other life";
 /// server forgets meanwhile.
 const ROUNDS: usize = 6;
 
-/// What is known of the server; `None` if the calls only look, which needs no hello.
+/// What is known of the server, for each of these calls; `None` if all only look, which needs no hello.
 async fn greeted(
     link: &Link,
     live: &Live,
     calls: &[Call],
-    outdated: Option<&Known>,
+    parts: &[(Part, Option<&Known>)],
     deadline: Moment,
-) -> Result<Option<Known>, Failure> {
+) -> Vec<Result<Option<Known>, Failure>> {
     if calls.iter().all(|call| call.script == ScriptName::Inspect) {
-        return Ok(None);
+        return parts.iter().map(|_| Ok(None)).collect();
     }
-    memory::greet(link, live, outdated, deadline)
-        .await
-        .map(Some)
+    let greeted = memory::greet_all(link, live, parts, deadline).await;
+    greeted.into_iter().map(|known| known.map(Some)).collect()
 }
 
 fn on_the_wire(prefix: &str, life: &str, items: &[Item<'_>], call: &Call) -> (Texts, Texts) {

@@ -1,0 +1,161 @@
+//! One slot of a node was found to have forgotten, or may have: most likely its neighbours have, too. They
+//! begin to wait now and not when somebody first asks for them.
+
+use std::time::Duration;
+
+use tenure_core::{Cause, Moment, Phase, Record, Timestamp};
+
+use super::super::connection::{Link, Live};
+use super::super::errors::Failure;
+use super::look::{Look, look};
+use super::meet::{Judged, judge, new_life, settle};
+use super::record::Beginning;
+use super::{AT_ONCE, Part};
+
+/// Goes through the slots of the node in the background, from this one on, until there are some that
+/// remember: somebody else has been there.
+pub(super) fn begin(link: &Link, slot: u16) {
+    let me = link.me.clone();
+    tokio::spawn(async move {
+        let Some(link) = me.upgrade() else { return };
+        let mut parts = parts_of(&link);
+        let first = parts.partition_point(|it| *it < Some(slot));
+        parts.rotate_left(first);
+        for parts in parts.chunks(AT_ONCE) {
+            let deadline = link.deadline();
+            let Ok(live) = link.live(deadline).await else {
+                return;
+            };
+            // What fails here is noticed again by whoever asks for it.
+            if !matches!(sweep(&link, &live, parts, deadline).await, Ok(1..)) {
+                return;
+            }
+        }
+    });
+}
+
+/// Begins the lives of these parts that have to; answers how many.
+///
+/// # Errors
+/// If the server cannot be asked.
+pub(super) async fn sweep(
+    link: &Link,
+    live: &Live,
+    parts: &[Part],
+    deadline: Moment,
+) -> Result<usize, Failure> {
+    let Some(looks) = look(link, live, parts, deadline).await? else {
+        return Ok(0);
+    };
+    let looked = parts.iter().zip(looks);
+    let begins = looked.filter_map(|(part, look)| match judge(link, *part, look.ok()?).ok()? {
+        Judged::Begins(look, beginning) => Some((*part, look, beginning)),
+        Judged::Met(_) => None,
+    });
+    let begins: Vec<_> = begins.collect();
+    settle(link, live, &begins, deadline).await
+}
+
+/// The records of all slots of a node; a slot without a record has none.
+pub(in super::super) struct Survey {
+    /// The node's clock.
+    pub(in super::super) now: Timestamp,
+    /// By slot, those that say who wrote them. `false`: somebody else did.
+    pub(in super::super) records: Vec<(u16, Record, bool)>,
+    pub(in super::super) slots: usize,
+}
+
+impl Survey {
+    /// Those that let nobody in, also because nobody has said hello yet.
+    pub(in super::super) fn closed(&self) -> impl Iterator<Item = &Record> {
+        let closed =
+            |(_, record, its): &&(u16, Record, bool)| !its || record.phase(self.now) != Phase::Open;
+        self.records
+            .iter()
+            .filter(closed)
+            .map(|(_, record, _)| record)
+    }
+}
+
+/// Looks at all slots of the node at the other end of `link`; `None` if it does not tell who it is.
+///
+/// # Errors
+/// If it cannot be asked.
+pub(in super::super) async fn survey(link: &Link) -> Result<Option<Survey>, Failure> {
+    let mut survey = Survey {
+        now: Timestamp::from_micros(0),
+        records: Vec::new(),
+        slots: 0,
+    };
+    for parts in parts_of(link).chunks(AT_ONCE) {
+        let deadline = link.deadline();
+        let live = link.live(deadline).await?;
+        let Some(looks) = look(link, &live, parts, deadline).await? else {
+            return Ok(None);
+        };
+        for (part, look) in parts.iter().zip(looks) {
+            let (Some(slot), Ok(look)) = (part, look) else {
+                continue;
+            };
+            survey.now = look.now;
+            survey.slots += 1;
+            let its = |record: &Record| record.is_of(&look.seen);
+            let record = look.record.map(|record| (*slot, its(&record), record));
+            survey
+                .records
+                .extend(record.map(|(slot, its, record)| (slot, record, its)));
+        }
+    }
+    Ok(Some(survey))
+}
+
+/// Says hello to all slots of a node.
+///
+/// # Errors
+/// If it cannot be asked.
+pub(in super::super) async fn greet_node(link: &Link) -> Result<(), Failure> {
+    for parts in parts_of(link).chunks(AT_ONCE) {
+        let deadline = link.deadline();
+        let live = link.live(deadline).await?;
+        sweep(link, &live, parts, deadline).await?;
+    }
+    Ok(())
+}
+
+/// Opens all slots of a node; answers how many were not.
+///
+/// # Errors
+/// If it cannot be asked.
+pub(in super::super) async fn open_node(link: &Link) -> Result<usize, Failure> {
+    let mut opened = 0;
+    for parts in parts_of(link).chunks(AT_ONCE) {
+        let deadline = link.deadline();
+        let live = link.live(deadline).await?;
+        let looks = look(link, &live, parts, deadline).await?;
+        let mut begins = Vec::new();
+        for (part, look) in parts.iter().zip(looks.into_iter().flatten()) {
+            let look: Look = look?;
+            let record = look.record.as_ref();
+            let open = |record: &Record| record.phase(look.now) == Phase::Open;
+            if record.is_some_and(|record| record.is_of(&look.seen) && open(record)) {
+                continue;
+            }
+            let beginning = Beginning {
+                life: new_life()?,
+                wait: Duration::ZERO,
+                cause: Cause::Vouched,
+                max_ttl: link.options.caution.max_ttl.duration(),
+                earlier: Vec::new(),
+            };
+            begins.push((*part, look, beginning));
+        }
+        opened += settle(link, &live, &begins, deadline).await?;
+    }
+    Ok(opened)
+}
+
+fn parts_of(link: &Link) -> Vec<Part> {
+    let member = link.options.keys.member();
+    let slots = member.map_or_else(Vec::new, |member| member.slots.of(member.node));
+    slots.into_iter().map(Some).collect()
+}
