@@ -4,7 +4,8 @@
 pub(crate) mod cluster;
 #[path = "../../../../tenure/tests/it/support/redis_server.rs"]
 pub(crate) mod redis_server;
-#[path = "../../../../tenure/tests/it/support/sentinels.rs"]
+#[allow(unused_imports, reason = "what lies to sentinels is not needed here")]
+#[path = "../../../../tenure/tests/it/support/sentinels/mod.rs"]
 pub(crate) mod sentinels;
 pub(crate) mod signals;
 #[path = "../../../../tenure/tests/it/support/wait.rs"]
