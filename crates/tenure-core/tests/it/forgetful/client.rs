@@ -146,12 +146,12 @@ pub(super) fn knew(client: u8) -> bool {
 }
 
 /// The request as the store gets it.
-pub(super) fn action(from: u8, ask: Ask) -> Action {
+pub(super) fn action(from: u8, ask: Ask, mode: Mode) -> Action {
     let (owner, ttl) = (owner(from), ttl());
     match ask {
         Ask::Acquire => Action::Acquire(Acquire {
             owner,
-            mode: Mode::Exclusive,
+            mode,
             ttl,
             party: Party::default(),
             waiting: waiting(from),
@@ -164,7 +164,7 @@ pub(super) fn action(from: u8, ask: Ask) -> Action {
             ttl,
             detach: false,
             terms: Some(Terms {
-                mode: Mode::Exclusive,
+                mode,
                 party: Party::default(),
             }),
         }),

@@ -1,6 +1,7 @@
 //! An exhaustive exploration of a server that forgets: two clients and a newcomer, one server that at
 //! any moment restarts empty or from an old copy, is replaced by a replica or is wiped, and messages
-//! that arrive late, twice or never. Every reachable state is visited.
+//! that arrive late, twice or never. Some read and some write; clocks are off, within what is allowed for.
+//! Every reachable state is visited.
 //!
 //! With all rules, no two clients ever believe that they hold the lock at the same time, no fence is
 //! given twice, and no valid holder is told that it has lost. Without any one of them, one of these
@@ -11,25 +12,38 @@ mod model;
 mod server;
 mod world;
 
-use model::{Bounds, Broken, Found, Rule, explore};
+use tenure_core::Mode;
+
+use model::{Bounds, Broken, Cast, Found, Rule, explore};
+
+const WRITERS: Cast = [Mode::Exclusive; 3];
+const READERS_AND_A_NEW_WRITER: Cast = [Mode::Shared, Mode::Shared, Mode::Exclusive];
+const A_READER_AMONG_WRITERS: Cast = [Mode::Shared, Mode::Exclusive, Mode::Exclusive];
+const A_WRITER_AMONG_READERS: Cast = [Mode::Exclusive, Mode::Shared, Mode::Shared];
 
 /// Long enough for a server that forgot to open again.
 const LONG: Bounds = Bounds {
     ticks: 4,
     faults: 1,
     late: 0,
+    clocks: 0,
+    cast: WRITERS,
 };
 
 const WITH_LATE_MESSAGES: Bounds = Bounds {
     ticks: 3,
     faults: 1,
     late: 1,
+    clocks: 0,
+    cast: WRITERS,
 };
 
 const TWICE: Bounds = Bounds {
     ticks: 3,
     faults: 2,
     late: 0,
+    clocks: 0,
+    cast: WRITERS,
 };
 
 /// Enough to see what happens without a rule.
@@ -37,11 +51,14 @@ const SHORT: Bounds = Bounds {
     ticks: 2,
     faults: 1,
     late: 1,
+    clocks: 0,
+    cast: WRITERS,
 };
 
 /// Visits all states with all rules; the number shows that it does explore.
 fn nothing_goes_wrong(bounds: Bounds, at_least: usize) {
     let states = unbroken(bounds, &[]);
+    println!("{states} states");
     assert!(states > at_least, "only {states} states");
 }
 
@@ -72,6 +89,52 @@ fn nor_do_late_messages_to_a_server_that_forgets() {
 #[test]
 fn nor_does_a_server_that_forgets_twice() {
     nothing_goes_wrong(TWICE, 200_000);
+}
+
+#[test]
+fn nor_do_readers_and_writers_ever_meet() {
+    for cast in [
+        READERS_AND_A_NEW_WRITER,
+        A_READER_AMONG_WRITERS,
+        A_WRITER_AMONG_READERS,
+    ] {
+        let states = unbroken(
+            Bounds {
+                cast,
+                ticks: 3,
+                ..LONG
+            },
+            &[],
+        );
+        println!("{states} states");
+        assert!(states > 20_000, "only {states} states");
+    }
+}
+
+#[test]
+fn nor_do_clocks_that_are_fast_or_slow_within_the_margin() {
+    let bounds = Bounds {
+        clocks: 1,
+        ticks: 3,
+        ..LONG
+    };
+    nothing_goes_wrong(bounds, 50_000);
+}
+
+#[test]
+fn without_the_margin_a_slow_clock_gives_two_holders() {
+    assert!(without(&[Rule::AMarginForSlowClocks], Found::TwoHolders));
+}
+
+#[test]
+fn letting_a_writer_in_while_recovering_meets_readers() {
+    let bounds = Bounds {
+        cast: READERS_AND_A_NEW_WRITER,
+        ..SHORT
+    };
+    let rules = [Rule::NobodyIsLetIn];
+    let (_, broken) = explore(bounds, &rules, Some(Found::TwoHolders));
+    assert!(broken.is_some());
 }
 
 #[test]

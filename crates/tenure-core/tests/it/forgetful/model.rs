@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use tenure_core::Mode;
+
+use super::client::CLIENTS;
 use super::world::World;
 
 /// How far to look.
@@ -13,7 +16,14 @@ pub(super) struct Bounds {
     pub(super) faults: u8,
     /// How many messages arrive late, or again, or never.
     pub(super) late: u8,
+    /// How often a clock is off: a client's, so that it gives up a tick early, or that of a promoted replica.
+    pub(super) clocks: u8,
+    /// Who wants to hold in which way.
+    pub(super) cast: Cast,
 }
+
+/// In which way each client holds.
+pub(super) type Cast = [Mode; CLIENTS as usize];
 
 /// What the explorer can leave out, to see what it was good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +42,8 @@ pub(super) enum Rule {
     ATakeoverIsNoAge,
     /// A server that has just started carries out nothing before somebody said hello.
     HelloComesFirst,
+    /// A client believes for less than its lease, by as much as its clock may be slow.
+    AMarginForSlowClocks,
 }
 
 /// What went wrong.

@@ -41,6 +41,8 @@ pub(super) struct Server {
     /// Whether anybody has said hello since it started: before that it knows no script.
     pub(super) greeted: bool,
     pub(super) lives: u8,
+    /// By how much its clock is ahead of the others'.
+    pub(super) ahead: u8,
 }
 
 /// The ways to forget.
@@ -51,16 +53,19 @@ pub(super) enum Fault {
     RestartFromCopy(usize),
     /// A replica that lags behind takes over; it has been running all the time.
     Promotion(usize),
+    /// The same, and its clock is a tick ahead.
+    PromotionAhead(usize),
     Wipe,
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::RestartEmpty,
         Self::RestartFromCopy(0),
         Self::RestartFromCopy(1),
         Self::Promotion(0),
         Self::Promotion(1),
+        Self::PromotionAhead(0),
         Self::Wipe,
     ];
 }
@@ -76,14 +81,21 @@ impl Server {
             wiped: false,
             greeted: false,
             lives: 0,
+            ahead: 0,
         }
+    }
+
+    /// What its clock shows.
+    pub(super) fn time(&self, now: u8) -> Timestamp {
+        time(now + self.ahead)
     }
 
     /// Drops what every step would drop first, so that states that differ in nothing else are one.
     pub(super) fn tidy(&mut self, now: u8) {
+        let now = self.time(now);
         for data in std::iter::once(&mut self.data).chain(&mut self.earlier) {
-            data.lock.holders.retain(|it| it.expiry > time(now));
-            data.lock.queue.retain(|it| it.alive_until > time(now));
+            data.lock.holders.retain(|it| it.expiry > now);
+            data.lock.queue.retain(|it| it.alive_until > now);
         }
     }
 
@@ -97,12 +109,13 @@ impl Server {
                 return Some(server);
             }
             Fault::RestartEmpty => server.data = Data::default(),
-            Fault::RestartFromCopy(back) | Fault::Promotion(back) => {
+            Fault::RestartFromCopy(back) | Fault::Promotion(back) | Fault::PromotionAhead(back) => {
                 server.data = self.earlier.get(back)?.clone();
             }
         }
         server.run += 1;
-        server.took_over = matches!(fault, Fault::Promotion(_));
+        server.took_over = matches!(fault, Fault::Promotion(_) | Fault::PromotionAhead(_));
+        server.ahead += u8::from(matches!(fault, Fault::PromotionAhead(_)));
         server.started = if server.took_over { 0 } else { now };
         server.wiped = false;
         server.greeted = false;
@@ -128,7 +141,9 @@ impl Server {
         }
         match verdict {
             Hello::Known(life) => life,
-            Hello::Begin { wait, .. } => self.begin(&seen, time(now).plus(wait), greeting.max_ttl),
+            Hello::Begin { wait, .. } => {
+                self.begin(&seen, self.time(now).plus(wait), greeting.max_ttl)
+            }
             Hello::Disagree { .. } => unreachable!("all protect the same"),
         }
     }
@@ -179,10 +194,10 @@ impl Server {
             return None;
         }
         let record = self.data.record.as_ref();
-        let phase = match Record::phase_for(record, life, time(now)) {
+        let phase = match Record::phase_for(record, life, self.time(now)) {
             Some(phase) => phase,
             None if rules.keep(Rule::RequestsAreBoundToALife) => return None,
-            None => record?.phase(time(now)),
+            None => record?.phase(self.time(now)),
         };
         let lock = self.data.lock.clone();
         if !rules.keep(Rule::TheHigherFenceWins) && gives_way(&lock, action, phase) {
@@ -190,7 +205,7 @@ impl Server {
         }
         let phase = weakened(phase, action, rules);
         let last = lock.last_fence;
-        let mut decision = decide_in(phase, lock, action, time(now), &Everyone);
+        let mut decision = decide_in(phase, lock, action, self.time(now), &Everyone);
         if !rules.keep(Rule::FencesFollowTheClock) {
             count(&mut decision, last);
         }

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use tenure_core::{Decision, Fence, Grant, Outcome};
+use tenure_core::{Decision, Fence, Grant, Mode, Outcome};
 
 use super::client::{Ask, CLIENTS, Client, Message, Stage, UNLUCKY, action, client_of, knew};
 use super::model::{Bounds, Found, Rule, Rules};
-use super::server::{Data, Fault, Server, TTL, ticks, time};
+use super::server::{Data, Fault, Server, TTL, ticks};
 
 #[derive(Clone, Debug)]
 pub(super) struct World {
@@ -35,6 +35,7 @@ enum Event {
     Sent(Message),
     Arrived(Message),
     Forgot(Fault),
+    GaveUpEarly(u8),
 }
 
 impl World {
@@ -59,6 +60,7 @@ impl World {
         self.something_is_sent(rules, next);
         self.something_arrives_late(rules, next);
         self.something_goes_wrong(next);
+        self.somebody_gives_up_early(next);
         next.iter_mut().for_each(Self::judge);
     }
 
@@ -82,6 +84,7 @@ impl World {
                 Event::Sent(message) => format!("sent {message:?}"),
                 Event::Arrived(message) => format!("arrived late {message:?}"),
                 Event::Forgot(fault) => format!("the server forgets: {fault:?}"),
+                Event::GaveUpEarly(client) => format!("the clock of {client} is fast"),
             });
             trail = &it.before;
         }
@@ -147,13 +150,37 @@ impl World {
             return;
         }
         for fault in Fault::ALL {
-            let Some(server) = self.server.forget(fault, self.now) else {
+            let off = u8::from(matches!(fault, Fault::PromotionAhead(_)));
+            let (Some(server), Some(clocks)) = (
+                self.server.forget(fault, self.now),
+                self.left.clocks.checked_sub(off),
+            ) else {
                 continue;
             };
             let mut world = self.after(Event::Forgot(fault));
             world.left.faults -= 1;
+            world.left.clocks = clocks;
             world.server = server;
             next.push(world);
+        }
+    }
+
+    /// A fast clock says that a lease is over a little before it is. A slow one makes no difference: whoever
+    /// has it believes for less than the lease by as much as it may be slow, so until its end at most.
+    fn somebody_gives_up_early(&self, next: &mut Vec<Self>) {
+        if self.left.clocks == 0 {
+            return;
+        }
+        for (number, client) in (0..).zip(&self.clients) {
+            let Stage::Holds { fence, until } = client.stage else {
+                continue;
+            };
+            if until == self.now + 1 {
+                let mut world = self.after(Event::GaveUpEarly(number));
+                world.left.clocks -= 1;
+                world.clients[usize::from(number)].stage = Stage::Lost { fence };
+                next.push(world);
+            }
         }
     }
 
@@ -162,7 +189,7 @@ impl World {
             from, life, sent, ..
         } = message;
         let before = self.server.data.lock.clone();
-        let action = action(from, message.ask);
+        let action = action(from, message.ask, self.left.cast[usize::from(from)]);
         let Some(decision) = self.server.decide(life, &action, self.now, rules) else {
             return vec![self];
         };
@@ -183,10 +210,12 @@ impl World {
     /// they were sent.
     fn answered(&mut self, message: Message, sent: u8, decision: &Decision, rules: Rules<'_>) {
         let now = self.now;
+        let shown = self.server.time(now);
+        let slow = u8::from(!rules.keep(Rule::AMarginForSlowClocks) && message.from == UNLUCKY);
         let client = &mut self.clients[usize::from(message.from)];
         let until = match decision.outcome {
             Outcome::Granted(Grant { expiry, .. }) | Outcome::Renewed { expiry } => {
-                sent + ticks(expiry.since(time(now))).min(TTL)
+                sent + ticks(expiry.since(shown)).min(TTL) + slow
             }
             _ => sent,
         };
@@ -229,20 +258,21 @@ impl World {
     }
 
     fn judge(&mut self) {
-        let valid = self
-            .clients
-            .iter()
-            .filter(|client| client.is_valid(self.now));
-        if valid.count() > 1 {
+        let clients = self.clients.iter().zip(self.left.cast);
+        let valid = clients.filter(|(client, _)| client.is_valid(self.now));
+        let (readers, all) = valid.fold((0, 0), |(readers, all), (_, mode)| {
+            (readers + u8::from(mode == Mode::Shared), all + 1)
+        });
+        if all > 1 && readers < all {
             self.found = Some(Found::TwoHolders);
         }
     }
 
     /// All that tells this state from others, as bytes.
     pub(super) fn key(&self) -> Box<[u8]> {
-        let mut key = vec![self.now, self.left.faults, self.left.late];
+        let mut key = vec![self.now, self.left.faults, self.left.late, self.left.clocks];
         let server = &self.server;
-        key.extend([server.run, server.started, server.lives]);
+        key.extend([server.run, server.started, server.lives, server.ahead]);
         key.push(
             u8::from(server.took_over)
                 | u8::from(server.wiped) << 1
