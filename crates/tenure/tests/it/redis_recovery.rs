@@ -269,3 +269,19 @@ async fn a_server_that_is_demoted_and_promoted_under_a_connection_is_noticed() {
     };
     assert!(contention.recovering.is_some());
 }
+
+#[tokio::test]
+async fn a_server_that_saves_everything_goes_on_recovering_when_it_restarts_meanwhile() {
+    let saves = ["--appendonly", "yes", "--appendfsync", "always"];
+    let mut server = RedisServer::start_with(&saves);
+    let holder = client(&server, "open").await;
+    let guard = hold(&holder, "lock").await;
+    server.command(&["FLUSHALL"]);
+    let attempt = newcomer(&server, "careful", "lock").await;
+    assert!(is_recovering(&attempt), "{attempt:?}");
+    // What it knows it keeps; but it does not know of the lock any more.
+    server.restart();
+    let attempt = newcomer(&server, "careful", "lock").await;
+    assert!(is_recovering(&attempt), "{attempt:?}");
+    opens_while_held(&server, &guard).await;
+}

@@ -25,6 +25,11 @@ if shown('replication', 'master_replid') ~= ARGV[3] then return 'again' end
 if ARGV[4] ~= '-' and wipes() ~= ARGV[4] then return 'again' end
 
 local time = redis.call('TIME')
-local moment = tonumber(time[1]) * 1000000 + tonumber(time[2]) + tonumber(ARGV[5])
+local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+-- A server that restarts while it recovers, and forgets nothing this time, still lacks what it had forgotten
+-- before: never open earlier than the record that is replaced would have been. All of it ends within max_ttl.
+local before = tonumber(string.match(ARGV[1], '^%S+ %S+ (%d+)') or 0)
+local latest = now + tonumber(string.match(ARGV[7], '^%S+ %S+ (%d+)') or 0) * 1000
+local moment = math.max(now + tonumber(ARGV[5]), math.min(before, latest))
 redis.call('SET', KEYS[1], 'v1 ' .. ARGV[6] .. ' ' .. string.format('%d', moment) .. ' ' .. ARGV[7])
 return 'begun'
