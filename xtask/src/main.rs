@@ -13,6 +13,7 @@ mod options;
 mod package_manager;
 mod python;
 mod shell;
+mod soak;
 mod steps;
 mod theirs;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         }
         Ok(Chore::Test(options)) => steps::test(&options),
         Ok(Chore::Compare(options)) => close(compare::compare(&options)),
+        Ok(Chore::Soak(options)) => close(soak::soak(&options)),
         Ok(Chore::Bench(args)) => close(compare::bench(&args)),
         Ok(Chore::Mutants(args)) => close(mutants::mutants(&args)),
         Err(complaint) => {

@@ -1,11 +1,14 @@
 //! What the command line of `cargo xtask` may say, and nothing else. Pure, so it is tested here.
 
+use crate::soak::SHAPES;
+
 /// One thing to do.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Chore {
     Help,
     Test(TestOptions),
     Compare(CompareOptions),
+    Soak(SoakOptions),
     /// What criterion is told.
     Bench(Vec<String>),
     /// What cargo-mutants is told.
@@ -30,6 +33,28 @@ pub(crate) struct CompareOptions {
     pub(crate) peers: Option<String>,
     pub(crate) scenarios: Option<String>,
     pub(crate) rounds: Option<u32>,
+}
+
+/// How long to break what.
+#[derive(Debug, PartialEq)]
+pub(crate) struct SoakOptions {
+    /// Per shape and seed.
+    pub(crate) minutes: u32,
+    /// How many seeds, from `seed` on.
+    pub(crate) seeds: u32,
+    pub(crate) seed: u64,
+    pub(crate) shapes: Vec<String>,
+}
+
+impl Default for SoakOptions {
+    fn default() -> Self {
+        Self {
+            minutes: 2,
+            seeds: 5,
+            seed: 1,
+            shapes: SHAPES.map(String::from).to_vec(),
+        }
+    }
 }
 
 /// One stage of the test command.
@@ -68,6 +93,7 @@ cargo xtask test [--only STEP,STEP…] [--keep-going] [-- CARGO TEST ARGS…]
 cargo xtask compare [--quick] [--peers PEER,PEER…] [--scenarios NAME,NAME…] [--rounds N]
 cargo xtask bench [CRITERION ARGS…]
 cargo xtask mutants [CARGO MUTANTS ARGS…]
+cargo xtask soak [--minutes N] [--seeds N] [--seed N] [--shapes SHAPE,SHAPE…]
 
 test
 Finds what the tests need (and installs it where it may), then runs, in this order:
@@ -96,7 +122,11 @@ mutants
 Changes the core in every small way there is, one at a time, and sees whether its tests notice. By
 hand: about 400 changes, half an hour. Wants cargo-mutants. Those that survive are in mutants.out.
   --shard 3/8        an eighth of them
-  --file PATH        those in one file";
+  --file PATH        those in one file
+
+soak
+Breaks every shape of store at random (`tenure lab chaos`) and judges what happened: 2 minutes for each
+of 5 seeds and each of redis, sentinel, cluster, redlock:3, redlock:5 and sqlite, an hour in all.";
 
 /// Reads the arguments after the program's name.
 pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String> {
@@ -105,6 +135,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String>
         None | Some("help" | "--help" | "-h") => Ok(Chore::Help),
         Some("test") => parse_test(args),
         Some("compare") => parse_compare(args),
+        Some("soak") => parse_soak(args),
         Some("bench") => Ok(Chore::Bench(args.collect())),
         Some("mutants") => Ok(Chore::Mutants(args.collect())),
         Some(other) => Err(format!("there is no chore `{other}`")),
@@ -164,6 +195,40 @@ fn parse_compare(mut args: impl Iterator<Item = String>) -> Result<Chore, String
         }
     }
     Ok(Chore::Compare(options))
+}
+
+fn parse_soak(mut args: impl Iterator<Item = String>) -> Result<Chore, String> {
+    let mut options = SoakOptions::default();
+    while let Some(arg) = args.next() {
+        let (name, inline) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (arg.as_str(), None),
+        };
+        let mut value = || {
+            let value = inline.clone().or_else(|| args.next());
+            value.ok_or_else(|| format!("{name} needs a value"))
+        };
+        let number = |text: String| text.parse().map_err(|_| format!("{name} needs a number"));
+        match name {
+            "--help" | "-h" => return Ok(Chore::Help),
+            "--minutes" => options.minutes = number(value()?)?,
+            "--seeds" => options.seeds = number(value()?)?,
+            "--seed" => options.seed = u64::from(number(value()?)?),
+            "--shapes" => {
+                options.shapes = value()?.split(',').map(|it| it.trim().to_owned()).collect();
+                if let Some(it) = options
+                    .shapes
+                    .iter()
+                    .find(|it| !SHAPES.contains(&it.as_str()))
+                {
+                    let known = SHAPES.join(", ");
+                    return Err(format!("there is no shape `{it}` (there are: {known})"));
+                }
+            }
+            _ => return Err(format!("`soak` does not know `{arg}`")),
+        }
+    }
+    Ok(Chore::Soak(options))
 }
 
 fn parse_steps(list: &str) -> Result<Vec<Step>, String> {
@@ -236,7 +301,26 @@ mod tests {
     }
 
     #[test]
+    fn a_soak_can_be_narrowed() {
+        let expected = SoakOptions {
+            minutes: 1,
+            seeds: 2,
+            seed: 40,
+            shapes: vec!["redis".into(), "redlock:5".into()],
+        };
+        let line = "soak --minutes 1 --seeds=2 --seed 40 --shapes redis,redlock:5";
+        assert_eq!(read(line), Ok(Chore::Soak(expected)));
+        assert_eq!(read("soak"), Ok(Chore::Soak(SoakOptions::default())));
+    }
+
+    #[test]
     fn nonsense_is_refused_with_its_name() {
+        assert!(read("soak --shapes redsi").unwrap_err().contains("redsi"));
+        assert!(
+            read("soak --minutes long")
+                .unwrap_err()
+                .contains("--minutes")
+        );
         assert!(read("compare --quik").unwrap_err().contains("--quik"));
         assert!(
             read("compare --rounds many")

@@ -1,5 +1,6 @@
 //! The lab as its users see it: a program, its exit codes and what it leaves behind.
 
 mod anomalies;
+mod chaos;
 mod leftovers;
 mod world;
