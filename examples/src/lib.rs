@@ -4,7 +4,9 @@
 #![allow(clippy::print_stdout, reason = "examples tell what they do")]
 
 mod actor;
+mod redis;
 mod shelf;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +15,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 pub use actor::Actor;
+pub use redis::Redis;
 pub use shelf::{Shelf, tallied, tally};
+pub use wire::Wire;
 
 /// Whatever goes wrong in an example ends it.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

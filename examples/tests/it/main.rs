@@ -109,3 +109,36 @@ mod cache_rebuild {
         breaks_without_its_lock(PROGRAM, &SMALL);
     }
 }
+
+mod nightly_job {
+    use super::*;
+
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_nightly-job");
+    const SMALL: [&str; 2] = ["--spread", "1000"];
+
+    #[test]
+    fn is_done_once_by_thirty_machines() {
+        assert!(keeps_its_promises(PROGRAM, &SMALL));
+    }
+
+    #[test]
+    fn is_done_many_times_without_the_lock() {
+        breaks_without_its_lock(PROGRAM, &SMALL);
+    }
+}
+
+mod hot_standby {
+    use super::*;
+
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_hot-standby");
+
+    #[test]
+    fn leads_after_a_leader_that_was_killed_paused_or_cut_off() {
+        assert!(keeps_its_promises(PROGRAM, &[]));
+    }
+
+    #[test]
+    fn is_no_standby_without_the_lock() {
+        breaks_without_its_lock(PROGRAM, &[]);
+    }
+}
