@@ -245,7 +245,8 @@ impl Shown {
         if let Some(harm) = harm {
             return Verdict::OursFailed(harm.to_string());
         }
-        if !self.naive.harms.contains(&self.anomaly.harm) {
+        let is_shown = |harm| self.naive.harms.contains(harm);
+        if !self.anomaly.harms.iter().all(is_shown) {
             return Verdict::NaiveHeld;
         }
         Verdict::AsDescribed

@@ -9,7 +9,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, KEY, Naive};
+use crate::worker::naive::{Algorithm, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A1",
@@ -18,13 +18,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             and Ben waits for ever.",
     instead: "Every hold is a lease: it ends by itself unless its holder, alive, renews it. Ben gets in at most \
               one ttl after Anna's death.",
-    harm: Harm::Stuck,
+    harms: &[Harm::Stuck],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

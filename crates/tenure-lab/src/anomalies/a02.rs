@@ -9,7 +9,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, KEY, Naive};
+use crate::worker::naive::{Algorithm, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A2",
@@ -17,13 +17,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     wrong: "The expiry is set by a second command. Anna dies between the two, and her key never expires.",
     instead: "Taking the lock is one atomic step of the store that writes owner, fence and expiry together. \
               There is no moment in which a hold has no end.",
-    harm: Harm::Stuck,
+    harms: &[Harm::Stuck],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

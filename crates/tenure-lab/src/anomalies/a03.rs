@@ -9,7 +9,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, KEY, Naive};
+use crate::worker::naive::{Algorithm, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A3",
@@ -18,13 +18,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             and then the DEL arrives: it deletes Ben's key, and Cleo gets in beside him.",
     instead: "A release names its owner and the fence of its grant. One that arrives late, or twice, matches \
               nothing and changes nothing.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -8,7 +8,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Got, Played, Stage, TTL};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, KEY, Naive};
+use crate::worker::naive::{Algorithm, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A4",
@@ -17,13 +17,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             the lock. The DEL deletes Ben's key, and Cleo gets in beside him.",
     instead: "Comparing and deleting is one step of the store. There is no moment between them in which a lease \
               could end.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -8,7 +8,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Got, Played, Stage, TTL};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A5",
@@ -16,13 +16,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     wrong: "Anna's work takes twice as long as her ttl. Her key expires in the middle, and Ben gets in beside her.",
     instead: "A lease is renewed at a third of its ttl for as long as its holder lives. If that fails, the holder is \
               told by its own clock, before anybody else can get in.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -8,7 +8,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Played, Stage, TTL};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, KEY, Naive};
+use crate::worker::naive::{Algorithm, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A6",
@@ -17,13 +17,14 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             the key, which is Ben's now. Ben dies. The watchdog keeps the dead man's lock alive, and Cleo never gets in.",
     instead: "A renewal names owner and fence, and never revives what has ended. Anna learns that her hold is lost; \
               Ben's lease ends one ttl after his death, and Cleo gets in.",
-    harm: Harm::Stuck,
+    harms: &[Harm::Stuck],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
         keep: Some(keep),
+        ..PLAIN
     },
 };
 

@@ -8,7 +8,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, KEY, Naive};
+use crate::worker::naive::{Algorithm, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A7",
@@ -17,13 +17,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             its owner is dead, and both overwrite it.",
     instead: "Nobody takes anything over. A lease ends at the store, and the same atomic step lets in the first of \
               those who wait, and only that one.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -12,7 +12,7 @@ use crate::servers::wait::now;
 use crate::stage::{Ask, Played, Stage, TTL};
 use crate::timeline::Harm;
 use crate::worker::How;
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A8",
@@ -20,13 +20,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     wrong: "Anna and Ben make their owner ids from the clock, at the same moment: the same id. Anna's release, which \
             does compare the owner, is late, and deletes Ben's key, because it looks like hers. Cleo gets in beside Ben.",
     instead: "An owner is 128 random bits, drawn anew for each acquire, and a release names the fence of its grant, too.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -9,7 +9,7 @@ use super::Anomaly;
 use crate::servers::wait::{PATIENCE, until};
 use crate::stage::{Ask, Got, Played, Stage, Upset};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A9",
@@ -19,13 +19,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     instead: "The new primary can be told from the old one. Whoever notices that a server may have forgotten something \
               makes it wait: it lets in nobody new until every lease that it may have forgotten has ended. Anna \
               takes hers back by renewing it, and Ben gets in when she is done.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -10,7 +10,7 @@ use super::Anomaly;
 use super::a14::{give_back_everywhere, vote};
 use crate::stage::{Ask, Played, Stage, TTL};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A10",
@@ -20,13 +20,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             both have a majority.",
     instead: "All servers are asked at once and none is waited for longer than a small time-out. What a vote is worth is \
               counted from before it was asked for; a round that leaves nothing is no success.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -11,7 +11,7 @@ use super::a14::{give_back, vote};
 use crate::servers::wait::now;
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A11",
@@ -20,13 +20,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             up and takes back that one. The other two keys stay for their whole ttl, 20 s, and Ben, alone, cannot get a majority.",
     instead: "What came to nothing is taken back on every server that was asked: those that said yes, those that answered late \
               and those that did not answer. A request for a vote also carries the time after which it takes nothing.",
-    harm: Harm::Stuck,
+    harms: &[Harm::Stuck],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -10,7 +10,7 @@ use super::Anomaly;
 use super::a14::{give_back_everywhere, vote};
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A12",
@@ -19,13 +19,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             nobody wins until the votes end.",
     instead: "Whoever cannot win any more gives back every vote at once, waits a few random milliseconds, and tries again. \
               All three get their turn.",
-    harm: Harm::Stuck,
+    harms: &[Harm::Stuck],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

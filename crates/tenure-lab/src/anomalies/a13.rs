@@ -11,7 +11,7 @@ use super::Anomaly;
 use super::a14::{give_back_everywhere, vote};
 use crate::stage::{Ask, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A13",
@@ -20,13 +20,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             that five servers were bought for.",
     instead: "The majority is ⌊N/2⌋ + 1 in integers, of all servers, to take, to renew and to release. With three of five alive \
               Anna gets in at once. An even number is allowed, and `tenure doctor` says that it buys nothing.",
-    harm: Harm::Stuck,
+    harms: &[Harm::Stuck],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

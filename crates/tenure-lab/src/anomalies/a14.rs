@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Anomaly;
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, COMPARE_AND_DELETE, KEY, Naive};
+use crate::worker::naive::{Algorithm, COMPARE_AND_DELETE, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A14",
@@ -18,13 +18,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             also gets the third: both have a majority.",
     instead: "A server that may have forgotten gives no vote to newcomers until every lease that it may have forgotten has ended. \
               Anna gets her vote back there by renewing; Ben waits.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

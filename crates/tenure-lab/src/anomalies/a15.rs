@@ -9,7 +9,7 @@ use super::Anomaly;
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;
 use crate::worker::How;
-use crate::worker::naive::{Algorithm, COMPARE_AND_DELETE, KEY, Naive};
+use crate::worker::naive::{Algorithm, COMPARE_AND_DELETE, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A15",
@@ -18,13 +18,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             empty, and Ben gets three votes of three as well.",
     instead: "Every server tells its run id. Two addresses of one server are noticed when connecting, and refused as a mistake in the \
               configuration: nobody gets a lock that protects nothing.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -10,16 +10,17 @@ use std::time::Duration;
 use super::Anomaly;
 use crate::stage::{Ask, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, KEY, Naive};
+use crate::worker::naive::{Algorithm, KEY, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A16",
-    title: "One reader's short lease ends another reader's",
+    title: "Readers share one expiry: short leases cut long ones, the dead live on",
     wrong: "All readers share one expiry. Anna reads for four seconds; Ben comes, reads for a moment, and sets the common expiry to \
-            300 ms. It ends, and Cleo writes while Anna reads.",
+            300 ms. It ends, and Cleo writes while Anna reads. Later Ben dies while he reads, Anna's longer lease keeps his \
+            entry alive, and Cleo waits for a dead man.",
     instead: "Each reader has a lease of its own. What others take, renew, release or lose does not touch it, and a dead reader is gone \
               when its own lease ends.",
-    harm: Harm::TwoHolders,
+    harms: &[Harm::TwoHolders, Harm::Stuck],
     unavoidable: &[],
     story,
     naive: RW,
@@ -42,14 +43,23 @@ fn story(stage: &mut Stage) -> Played<()> {
     stage.until_not_held_by(&anna, Duration::from_millis(3 * SHORT));
     cleo.acquire(Ask::once())?;
     cleo.write()?;
-    anna.release()
+    cleo.release()?;
+    anna.release()?;
+
+    ben.takes(Ask::waiting(LONG).shared().ttl(SHORT))?;
+    anna.takes(Ask::once().shared().ttl(LONG))?;
+    ben.kill();
+    stage.work_for(Duration::from_millis(2 * SHORT));
+    anna.release()?;
+    cleo.acquire(Ask::waiting(2000))?;
+    cleo.write()
 }
 
 /// A read/write lock in one hash: who reads, or who writes, and one expiry for all.
 pub(super) const RW: Algorithm = Algorithm {
     take,
     give,
-    keep: None,
+    ..PLAIN
 };
 
 const TAKE: &str = "local mode = redis.call('HGET', KEYS[1], 'mode') \

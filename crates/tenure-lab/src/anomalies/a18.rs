@@ -15,7 +15,7 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             is never free, and Cleo, who wants to write, never gets in.",
     instead: "There is one queue, first come, first served; neighbouring readers get in together. A reader that comes after Cleo waits \
               behind her.",
-    harm: Harm::Stuck,
+    harms: &[Harm::Stuck],
     unavoidable: &[],
     story,
     naive: RW,

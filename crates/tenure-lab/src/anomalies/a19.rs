@@ -10,7 +10,7 @@ use super::Anomaly;
 use crate::servers::wait::{PATIENCE, until};
 use crate::stage::{Ask, Played, Stage};
 use crate::timeline::{Harm, What};
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A19",
@@ -19,13 +19,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             then Anna's write arrives and overwrites his.",
     instead: "The overlap cannot be prevented by any lease. It is detected: Anna's next renewal is refused and she is told. And it is fenced: \
               her write carries an older fence than Ben's, and the resource refuses it.",
-    harm: Harm::StaleWrite,
+    harms: &[Harm::StaleWrite],
     unavoidable: &[Harm::TwoHolders],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

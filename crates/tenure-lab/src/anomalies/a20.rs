@@ -9,7 +9,7 @@ use std::io;
 use super::Anomaly;
 use crate::stage::{Ask, Played, Stage};
 use crate::timeline::{Harm, What};
-use crate::worker::naive::{Algorithm, Naive};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A20",
@@ -18,13 +18,13 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
             up and finishes what she began: her old write overwrites Ben's.",
     instead: "The write carries the fence of Anna's grant. The resource has seen Ben's, which is higher, and refuses it. And the first look at \
               her guard after the pause tells Anna that the lock is lost: it reads a clock that went on.",
-    harm: Harm::StaleWrite,
+    harms: &[Harm::StaleWrite],
     unavoidable: &[],
     story,
     naive: Algorithm {
         take: Naive::set_if_absent,
         give,
-        keep: None,
+        ..PLAIN
     },
 };
 

@@ -39,8 +39,8 @@ pub(crate) struct Anomaly {
     pub(crate) wrong: &'static str,
     /// What our lock does instead.
     pub(crate) instead: &'static str,
-    /// What must come of the naive one.
-    pub(crate) harm: Harm,
+    /// What must come of the naive one, all of it.
+    pub(crate) harms: &'static [Harm],
     /// What may come of ours, too, because no lock can prevent it; the fence makes it harmless.
     pub(crate) unavoidable: &'static [Harm],
     /// What is played.

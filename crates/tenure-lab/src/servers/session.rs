@@ -52,7 +52,11 @@ impl Session {
         self.answer()
     }
 
-    fn answer(&mut self) -> io::Result<Answer> {
+    /// Waits for something that the server says: the answer to a command, or a message to a subscriber.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    pub fn answer(&mut self) -> io::Result<Answer> {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
         let line = line.trim_end();

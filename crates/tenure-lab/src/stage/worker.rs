@@ -54,6 +54,7 @@ impl Ask {
             shared: false,
             ttl: super::TTL,
             wait,
+            told_by_push: false,
             stop_at: None,
         }
     }
@@ -62,6 +63,14 @@ impl Ask {
     pub(crate) fn shared(self) -> Self {
         Self {
             shared: true,
+            ..self
+        }
+    }
+
+    /// Wait to be told, and do not ask again before.
+    pub(crate) fn told_by_push(self) -> Self {
+        Self {
+            told_by_push: true,
             ..self
         }
     }
@@ -164,6 +173,12 @@ impl Worker {
     /// Takes the lock that it has once more.
     pub(crate) fn reenter(&self) -> Played<()> {
         self.tell(&Order::Reenter)?;
+        self.is_done()
+    }
+
+    /// Turns from a writer into a reader.
+    pub(crate) fn downgrade(&self) -> Played<()> {
+        self.tell(&Order::Downgrade)?;
         self.is_done()
     }
 

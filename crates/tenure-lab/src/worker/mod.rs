@@ -57,6 +57,8 @@ pub(crate) enum Order {
     Acquire(Ask),
     /// Take the same lock again, as the one who has it.
     Reenter,
+    /// Turn from a writer into a reader.
+    Downgrade,
     /// Leave the point at which it stands.
     Go,
     /// Write to the resource; stop between the last check and the write, if asked to.
@@ -77,6 +79,8 @@ pub(crate) struct Ask {
     pub(crate) ttl: Duration,
     /// Try again for so long.
     pub(crate) wait: Duration,
+    /// Wait for a message and do not ask again before; ours asks again now and then whatever happens.
+    pub(crate) told_by_push: bool,
     /// Stand still at this point of the algorithm, if there is such a point.
     pub(crate) stop_at: Option<String>,
 }

@@ -18,10 +18,23 @@ pub(crate) struct Algorithm {
     pub(crate) give: fn(&mut Naive, &Ask) -> io::Result<()>,
     /// Called every third of the ttl while it believes to hold.
     pub(crate) keep: Option<fn(&mut Naive, &Ask) -> io::Result<()>>,
+    /// Turns a writer into a reader.
+    pub(crate) downgrade: fn(&mut Naive, &Ask) -> io::Result<()>,
 }
+
+/// What most of them have in common: nobody renews, nobody turns into a reader.
+pub(crate) const PLAIN: Algorithm = Algorithm {
+    take: |_, _| Ok(false),
+    give: |_, _| Ok(()),
+    keep: None,
+    downgrade: |_, _| Ok(()),
+};
 
 /// The key of every naive lock.
 pub(crate) const KEY: &str = "lock:stock";
+
+/// Where those who wait are told that it is free, by algorithms that tell.
+pub(crate) const CHANNEL: &str = "lock:stock:free";
 
 /// Deletes the key if it still has our value, in one step: the right way to give back a simple lock.
 pub(crate) const COMPARE_AND_DELETE: &str =
@@ -126,6 +139,19 @@ impl Naive {
                     self.voice.done("reenter");
                 }
                 Ok(Order::Write { stop }) => self.write(stop, held.is_some()),
+                Ok(Order::Downgrade) => {
+                    if let Some(ask) = held.as_mut() {
+                        self.voice.say(What::Released);
+                        let _ = (algorithm.downgrade)(self, ask);
+                        ask.shared = true;
+                        self.voice.say(What::Holds {
+                            shared: true,
+                            until: None,
+                            fence: None,
+                        });
+                    }
+                    self.voice.done("downgrade");
+                }
                 Ok(Order::Release) => {
                     if let Some(ask) = held.take() {
                         self.voice.say(What::Released);
@@ -158,14 +184,32 @@ impl Naive {
                 });
                 return true;
             }
-            if now().since(start) >= ask.wait {
+            let left = ask.wait.saturating_sub(now().since(start));
+            let goes_on = match ask.told_by_push {
+                _ if left.is_zero() => false,
+                true => self.is_told_within(left),
+                false => {
+                    pass(Duration::from_millis(20));
+                    true
+                }
+            };
+            if !goes_on {
                 let in_vain = !ask.wait.is_zero();
                 self.voice
                     .say(if in_vain { What::GaveUp } else { What::Busy });
                 return false;
             }
-            pass(Duration::from_millis(20));
         }
+    }
+
+    /// Waits until somebody says that the lock is free. Nothing else wakes it.
+    fn is_told_within(&mut self, at_most: Duration) -> bool {
+        let session = Session::open(self.args.ports[0], at_most);
+        let message = session.and_then(|mut session| {
+            session.call(&["SUBSCRIBE", CHANNEL])?;
+            session.answer()
+        });
+        message.is_ok()
     }
 
     fn write(&mut self, stop: bool, holds: bool) {

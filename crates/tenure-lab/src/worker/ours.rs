@@ -66,6 +66,7 @@ impl Ours<'_> {
                     }
                     self.voice.done("reenter");
                 }
+                Order::Downgrade => self.downgrade().await,
                 Order::Write { stop } => self.write(stop).await,
                 Order::Release => self.release(),
                 Order::Draw { .. } => self.voice.done("128 random bits"),
@@ -136,7 +137,24 @@ impl Ours<'_> {
         self.voice.done("write");
     }
 
+    async fn downgrade(&mut self) {
+        if let Some(guard) = self.held.last()
+            && guard.downgrade().await.is_ok()
+        {
+            let (fence, until) = (guard.fence(), guard.valid_until());
+            self.voice.say(What::Holds {
+                shared: true,
+                until: until.map(tenure::Moment::as_nanos),
+                fence: Some(fence.as_u64()),
+            });
+        }
+        self.voice.done("downgrade");
+    }
+
     fn release(&mut self) {
+        if self.held.is_empty() {
+            return self.voice.done("release");
+        }
         self.voice.say(What::Released);
         let voice = self.voice.clone();
         let held = std::mem::take(&mut self.held);
