@@ -19,7 +19,7 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     wrong: "Two of five servers are down. Three votes are a majority, but fewer than 5 / 2 + 1 = 3.5, so Anna never gets the lock \
             that five servers were bought for.",
     instead: "The majority is ⌊N/2⌋ + 1 in integers, of all servers, to take, to renew and to release. With three of five alive \
-              Anna gets in at once. An even number is allowed, and `tenure doctor` says that it buys nothing.",
+              Anna gets in at once. An even number is allowed, and tenure doctor says that it buys nothing.",
     harms: &[Harm::Stuck],
     unavoidable: &[],
     story,

@@ -93,7 +93,7 @@ fn draw_row(svg: &mut String, row: &Row, picture: &Picture, id: &str, y: f64) {
         rect(svg, class, hold.span, picture, (y + 9.0, 22.0));
         let (x, width) = extent(hold.span, picture);
         if let Some(fence) = hold.fence
-            && width > 46.0
+            && width > 56.0
         {
             let _ = writeln!(
                 svg,

@@ -62,10 +62,17 @@ pub(crate) fn truths(events: &[Event]) -> Vec<(String, u64, u64)> {
             _ => None,
         })
         .collect();
-    let mut found = Vec::new();
+    let mut found: Vec<(String, u64, u64)> = Vec::new();
     for (index, (from, names)) in looks.iter().enumerate() {
         let to = looks.get(index + 1).map_or(end, |next| next.0);
-        found.extend(names.iter().map(|name| (name.clone(), *from, to)));
+        for name in names.iter() {
+            // One that goes on is one span, whatever others do meanwhile.
+            let goes_on = |(who, _, end): &&mut (String, u64, u64)| who == name && *end == *from;
+            match found.iter_mut().rev().find(goes_on) {
+                Some((_, _, end)) => *end = to,
+                None => found.push((name.clone(), *from, to)),
+            }
+        }
     }
     found
 }
