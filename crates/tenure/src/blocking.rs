@@ -99,6 +99,8 @@ impl Tenure {
     /// let tenure = tenure::blocking::connect("memory:")?;
     /// let both = tenure.block_on(tenure.client().all(["a", "b"]).acquire())?;
     /// tenure.block_on(both.release())?;
+    /// let term = tenure.block_on(tenure.client().election("scheduler").campaign())?;
+    /// tenure.block_on(term.resign())?;
     /// # Ok::<(), tenure::Error>(())
     /// ```
     ///

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tenure::{Ending, Once, Tenure, Turn};
+use tenure::{Ending, ErrorKind, Once, Tenure, Turn};
 
-use crate::support::wait::{PATIENCE, elapsed};
+use crate::support::wait::{PATIENCE, elapsed, eventually_async};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -160,6 +160,48 @@ mod redis {
         let guard = tenure.lock("any").acquire().await.unwrap();
         guard.release().await.unwrap();
         on(&url("strict")).await;
+    }
+
+    /// No process is left that could take the record back: this is what is not promised.
+    #[tokio::test]
+    async fn a_server_that_restarts_empty_has_forgotten_what_was_counted() {
+        let mut server = RedisServer::start();
+        let tenure = tenure::connect(&server.url()).await.unwrap();
+        let once = tenure.once_per("job", HOUR).sliding();
+        let ran = once.run(async |_| Ok::<_, String>(())).await.unwrap();
+        assert!(
+            matches!(
+                ran,
+                Once::Ran {
+                    recorded: Ok(()),
+                    ..
+                }
+            ),
+            "{ran:?}"
+        );
+        server.kill();
+        server.restart();
+        let fresh = tenure::connect(&server.url()).await.unwrap();
+        assert_eq!(fresh.once_per("job", HOUR).counted().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_leader_leads_on_when_the_server_restarts_empty_and_nobody_else_does() {
+        let mut server = RedisServer::start();
+        let tenure = tenure::connect(&server.url()).await.unwrap();
+        let election = tenure.election("e").ttl(Duration::from_secs(10));
+        let term = election.campaign().await.unwrap();
+        server.kill();
+        server.restart();
+        let other = tenure::connect(&server.url()).await.unwrap();
+        eventually_async("the server knows it again", async || {
+            let leader = other.election("e").leader().await.ok().flatten()?;
+            (leader.fence() == Some(term.fence())).then_some(())
+        })
+        .await;
+        assert!(term.is_leader());
+        let rival = other.election("e").wait(Duration::from_millis(100));
+        assert_eq!(rival.campaign().await.unwrap_err().kind(), ErrorKind::Busy);
     }
 
     #[tokio::test]
