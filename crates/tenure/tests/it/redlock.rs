@@ -238,6 +238,35 @@ async fn a_duplicate_that_was_not_there_at_first_gets_no_vote_later() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 
+/// Its renewal would be the second voice of one server.
+#[tokio::test]
+async fn a_duplicate_that_was_not_there_at_first_does_not_keep_a_lock_alive() {
+    let mut servers = Servers::start(2);
+    let (one, two) = (servers.0[0].address(), servers.0[1].address());
+    let proxy = crate::support::proxy::Proxy::to(one.clone()).await;
+    proxy.refuse(true);
+    let proxied = proxy
+        .url()
+        .replace("redis://", "")
+        .replace("?recovery=open", "");
+    let url = format!("redlock://{one},{two},{proxied}?{PATIENT}");
+    let tenure = tenure::connect(&url).await.unwrap();
+    let lock = tenure.lock("job").ttl(secs(4));
+    let guard = acquired(lock.try_acquire().await.unwrap());
+    let renewed = async || {
+        let left = guard.remaining();
+        real_time(millis(5)).await;
+        (guard.remaining() > left).then_some(())
+    };
+    eventually_async("it is renewed", renewed).await;
+    servers.0[1].kill();
+    proxy.refuse(false);
+    let end = guard.remaining();
+    let (loss, after) = elapsed(guard.lost()).await;
+    assert_eq!(loss, Loss::Expired);
+    assert!(after < end + millis(500), "{after:?} instead of {end:?}");
+}
+
 /// A waiter asks by itself every 5 s: whoever gets it sooner was told.
 #[tokio::test]
 async fn waiters_are_told_and_one_after_the_other_gets_it() {

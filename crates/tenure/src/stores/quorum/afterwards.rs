@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Ballot, Error, Fence, LockName, Outcome, OwnerId, Reply, Request, Ttl};
+use tenure_core::{Ballot, Error, Fence, LockName, Outcome, OwnerId, Reply, Request};
 
 use super::Shared;
+use super::debts::Debt;
 use super::fan_out::FanOut;
 use super::holds::Held;
-use super::keep::Keep;
+use super::keep::{Keep, Rest};
 use super::take::Take;
 
 /// What is left to do, question by question.
@@ -32,7 +33,7 @@ enum Task {
     Released {
         name: LockName,
         owner: OwnerId,
-        ttl: Ttl,
+        rest: Rest,
     },
 }
 
@@ -66,11 +67,11 @@ impl Afterwards {
         self.nothing();
     }
 
-    pub(super) fn released(&mut self, keep: &Keep, ttl: Ttl) {
+    pub(super) fn released(&mut self, keep: &Keep, rest: Rest) {
         self.tasks.push(Task::Released {
             name: keep.request.name.clone(),
             owner: keep.owner,
-            ttl,
+            rest,
         });
     }
 
@@ -109,36 +110,41 @@ impl Afterwards {
                 fence,
                 held,
             } => {
-                let mut unwanted = false;
+                let mut stray = None;
                 if let Ok(Outcome::Granted(grant)) = &outcome {
-                    unwanted = held.is_over() || grant.fence > *fence;
-                    if !unwanted && grant.fence < *fence {
-                        unwanted = !self.raised(member, raise, *fence).await;
+                    if grant.fence < *fence && !held.is_over() {
+                        // If that fails, a renewal does it.
+                        self.raise(member, raise).await;
                     }
-                } else if outcome.is_err() {
-                    // Whether there is a vote is unknown; a renewal asks for it.
-                    unwanted = held.is_over();
+                    stray = Some(grant.fence).filter(|given| given > fence);
                 }
-                if unwanted {
+                // Whether there is a vote may be unknown; then a renewal asks for it.
+                let unwanted = held.is_over() && !matches!(outcome, Ok(Outcome::Busy(_)));
+                if unwanted || stray.is_some() {
                     let debt = shared.debt(&raise.name, *owner, held.ttl, shared.clock.now());
-                    shared.owe(member, debt);
+                    let fence = stray.filter(|_| !unwanted);
+                    shared.owe(member, Debt { fence, ..debt });
                 }
             }
-            Task::Released { name, owner, ttl } if outcome.is_err() => {
-                let debt = shared.debt(name, *owner, *ttl, shared.clock.now());
-                shared.owe(member, debt);
+            Task::Released { name, owner, rest } => {
+                let unconfirmed = match outcome {
+                    Ok(Outcome::Released) => false,
+                    Ok(_) => rest.fence.is_none(),
+                    Err(_) => true,
+                };
+                if unconfirmed {
+                    let debt = shared.debt(name, *owner, rest.ttl, shared.clock.now());
+                    let fence = rest.fence;
+                    shared.owe(member, Debt { fence, ..debt });
+                }
             }
-            _ => {}
+            Task::Nothing => {}
         }
     }
 
-    async fn raised(&self, member: usize, raise: &Request, fence: Fence) -> bool {
+    async fn raise(&self, member: usize, raise: &Request) {
         let now = self.shared.clock.now();
         let member = self.shared.members[member].clone();
-        let mut replies = member.ask(now, vec![raise.clone()]).await.replies;
-        let reply = replies.pop().and_then(Result::ok);
-        reply.is_some_and(
-            |reply| matches!(reply.outcome, Outcome::Granted(grant) if grant.fence == fence),
-        )
+        member.ask(now, vec![raise.clone()]).await;
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Action, Cancel, LockName, Moment, OwnerId, Request};
+use tenure_core::{Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Request};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
@@ -38,6 +38,9 @@ struct Account {
 pub(super) struct Debt {
     pub(super) name: LockName,
     pub(super) owner: OwnerId,
+    /// Only the vote with this fence is meant, because the owner holds the lock: a vote that it has got
+    /// back meanwhile counts, and must stay. `None`: whichever the owner has.
+    pub(super) fence: Option<Fence>,
     /// When to ask for it.
     pub(super) due: Moment,
     /// When to ask once more: until then the request for the vote itself may still be under way.
@@ -145,6 +148,10 @@ impl Debts {
 impl Debt {
     fn request(&self) -> Request {
         let owner = self.owner;
-        Action::Cancel(Cancel { owner }).on(self.name.clone())
+        let action = match self.fence {
+            Some(fence) => Action::Release(Release { owner, fence }),
+            None => Action::Cancel(Cancel { owner }),
+        };
+        action.on(self.name.clone())
     }
 }

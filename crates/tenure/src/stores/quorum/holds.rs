@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tenure_core::{Moment, OwnerId, Ttl};
+use tenure_core::{Fence, Moment, OwnerId, Ttl};
 
 /// The holds of this process, by owner.
 #[derive(Debug, Default)]
@@ -15,6 +15,7 @@ pub(super) struct Holds(Mutex<HashMap<OwnerId, Held>>);
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) ttl: Ttl,
+    pub(super) fence: Fence,
     pub(super) until: Moment,
     pub(super) over: Arc<AtomicBool>,
 }
@@ -55,6 +56,15 @@ impl Holds {
         let held = self.map().remove(&owner)?;
         held.over.store(true, Ordering::Release);
         Some(held)
+    }
+
+    /// The same, if it is the one with this fence.
+    pub(super) fn release(&self, owner: OwnerId, fence: Fence) -> Option<Held> {
+        let meant = self
+            .map()
+            .get(&owner)
+            .is_some_and(|held| held.fence == fence);
+        meant.then(|| self.end(owner)).flatten()
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Held>> {

@@ -12,6 +12,15 @@ use super::epoch::{Epoch, Reading};
 use super::holds::Held;
 use super::take::unreachable;
 
+/// What is left to do after a release at members that have not confirmed it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    pub(super) ttl: Ttl,
+    /// `None` if the hold has surely ended: then every vote of its owner can go. A member that knows no
+    /// such hold may have a vote with another fence, or get one by a request that is still under way.
+    pub(super) fence: Option<Fence>,
+}
+
 /// A request about a hold, and what the members have said to it.
 #[derive(Debug)]
 pub(super) struct Keep {
@@ -171,9 +180,20 @@ impl Keep {
         self.poll.standing() == Standing::Reached
     }
 
-    /// Members that did not say what came of it.
-    pub(super) fn silent(&self) -> impl Iterator<Item = usize> + '_ {
-        self.poll.members(Voice::Silent)
+    /// What a release leaves to be done, given what came of it and what was held here.
+    pub(super) fn rest(&self, outcome: Option<&Outcome>, held: Option<Held>) -> Rest {
+        let ended = outcome == Some(&Outcome::Released) || held.is_some();
+        Rest {
+            ttl: held.map_or(Ttl::DEFAULT, |held| held.ttl),
+            fence: (!ended).then_some(self.fence),
+        }
+    }
+
+    /// Members that may still have what a release was to end.
+    pub(super) fn unconfirmed(&self, rest: &Rest) -> impl Iterator<Item = usize> + '_ {
+        let lost = rest.fence.is_none().then(|| self.poll.members(Voice::No));
+        let silent = self.poll.members(Voice::Silent);
+        silent.chain(lost.into_iter().flatten())
     }
 
     /// Until when enough votes last.

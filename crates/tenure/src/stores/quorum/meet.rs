@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Error, ErrorKind, Inbox, Listener, Timestamp};
+use tenure_core::{Error, ErrorKind, Inbox, Listener, Moment, Request, Timestamp};
 
 use super::agreement::median;
 use super::electorate::Electorate;
 use super::epoch::Epoch;
-use super::member::{Franchise, Member};
+use super::member::{Answer, Franchise, Member};
 use super::take::unreachable;
 use super::{Settings, Shared};
 use crate::clock::{Clock, bounded};
@@ -69,7 +69,8 @@ pub(super) async fn everybody(
     Ok(Epoch::new(now, Timestamp::from_micros(reading)))
 }
 
-/// Lets a member vote, unless another one is the same server.
+/// Lets a member vote, unless another one is the same server. One at a time: of two that are the same
+/// each might otherwise see that the other is not admitted yet.
 fn admit(members: &[Arc<Member>], index: usize, identity: Option<String>) -> Result<(), Error> {
     let member = &members[index];
     let same = members.iter().enumerate().find(|(other, known)| {
@@ -101,12 +102,35 @@ impl Shared {
         let shared = self.clone();
         self.runtime.spawn(async move {
             let member = &shared.members[index];
-            if let Ok(identity) = member.clone().introduce().await {
-                // A duplicate does not vote; `diagnose` says so.
-                let _ = admit(&shared.members, index, identity);
-            }
+            // A duplicate does not vote; `diagnose` says so.
+            let _ = shared.introduced(index).await;
             member.end_meeting();
         });
+    }
+
+    /// Asks a member of which nobody knows which server it is, once that is known: a renewal by a server
+    /// that answers under two names would count twice.
+    pub(super) async fn ask_once_known(
+        self: Arc<Self>,
+        index: usize,
+        sent: Moment,
+        batch: Vec<Request>,
+    ) -> Answer {
+        match self.introduced(index).await {
+            Ok(()) => self.members[index].clone().ask(sent, batch).await,
+            Err(failure) => {
+                let (kind, text) = (failure.kind(), failure.to_string());
+                let replies = batch.iter().map(|_| Err(Error::new(kind, text.clone())));
+                let replies = replies.collect();
+                Answer { sent, replies }
+            }
+        }
+    }
+
+    async fn introduced(&self, index: usize) -> Result<(), Error> {
+        let identity = self.members[index].clone().introduce().await?;
+        let _one_at_a_time = self.admission.lock();
+        admit(&self.members, index, identity)
     }
 
     pub(super) fn is_duplicate(&self, index: usize) -> bool {

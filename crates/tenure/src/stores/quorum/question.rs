@@ -66,6 +66,15 @@ impl Question {
         }
     }
 
+    /// Whether a yes to this prolongs a hold, so that it matters which server said it.
+    pub(super) fn prolongs(&self) -> bool {
+        let keep = match self {
+            Self::Keep(keep) => &keep.request.action,
+            _ => return false,
+        };
+        matches!(keep, Action::Renew(_) | Action::Convert(_))
+    }
+
     /// Whom to ask what once the first answers are in.
     pub(super) fn follow_up(&self, shared: &Shared, now: Moment) -> Vec<(usize, Request)> {
         match self {

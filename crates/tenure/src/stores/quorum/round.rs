@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use futures_util::future::join_all;
 use tenure_core::{
-    Action, Error, LockName, Moment, Outcome, OwnerId, Reply, Request, Timestamp, Ttl,
+    Acquire, Action, Error, Fence, LockName, Moment, Outcome, OwnerId, Reply, Request, Timestamp,
+    Ttl,
 };
 use tokio::sync::oneshot;
 
@@ -71,17 +72,25 @@ impl Round {
         let shared = self.shared.clone();
         for (index, member) in shared.members.iter().enumerate() {
             shared.meet(index);
+            let mut prolongs = false;
             let mut requests = Vec::with_capacity(self.questions.len());
             for (number, question) in self.questions.iter_mut().enumerate() {
                 match question.request(&shared, index, self.sent) {
                     Some(request) if !shared.is_duplicate(index) => {
                         requests.push(request);
+                        prolongs |= question.prolongs();
                         self.asked[index].push(number);
                     }
                     _ => question.skip(index),
                 }
             }
-            if !requests.is_empty() {
+            if requests.is_empty() {
+                continue;
+            }
+            if prolongs && !member.votes() {
+                let asking = shared.clone().ask_once_known(index, self.sent, requests);
+                self.first.ask(index, Box::pin(asking));
+            } else {
                 let asking = member.clone().ask(self.sent, requests);
                 self.first.ask(index, Box::pin(asking));
             }
@@ -160,14 +169,12 @@ impl Round {
             match question {
                 Question::Take(take) => match (take.course(), outcome) {
                     (Course::Won { fence, until }, Some(Outcome::Granted(_))) => {
-                        let held = shared.hold(take, until);
-                        for member in take.strays(fence) {
-                            self.take_back(
-                                member,
-                                &take.name,
-                                take.acquire.owner,
-                                take.acquire.ttl,
-                            );
+                        let held = shared.hold(take, fence, until);
+                        for (member, stray) in take.strays(fence) {
+                            let Acquire { owner, ttl, .. } = take.acquire;
+                            let debt = self.debt(&take.name, owner, ttl);
+                            let fence = Some(stray);
+                            shared.owe(member, Debt { fence, ..debt });
                         }
                         afterwards.won(take, fence, held);
                         continue;
@@ -217,19 +224,20 @@ impl Round {
                 return;
             }
             (Action::Release(_) | Action::ForceRelease(_), _) => {
-                let held = shared.holds.end(keep.owner);
-                let ttl = held.map_or(Ttl::DEFAULT, |held| held.ttl);
+                let rest = keep.rest(outcome, shared.holds.release(keep.owner, keep.fence));
                 for member in keep
-                    .silent()
+                    .unconfirmed(&rest)
                     .filter(|member| !self.first.waits_for(*member))
                 {
-                    self.take_back(member, &keep.request.name, keep.owner, ttl);
+                    let debt = self.debt(&keep.request.name, keep.owner, rest.ttl);
+                    let fence = rest.fence;
+                    shared.owe(member, Debt { fence, ..debt });
                 }
-                afterwards.released(keep, ttl);
+                afterwards.released(keep, rest);
                 return;
             }
             (_, Some(Outcome::NotHeld { .. })) => {
-                shared.holds.end(keep.owner);
+                shared.holds.release(keep.owner, keep.fence);
             }
             _ => {}
         }
@@ -310,9 +318,10 @@ impl Question {
 
 impl Shared {
     /// Notes a hold that was taken.
-    fn hold(&self, take: &Take, until: Moment) -> Held {
+    fn hold(&self, take: &Take, fence: Fence, until: Moment) -> Held {
         let held = Held {
             ttl: take.acquire.ttl,
+            fence,
             until,
             over: Arc::new(AtomicBool::new(false)),
         };
@@ -327,6 +336,7 @@ impl Shared {
         Debt {
             name: name.clone(),
             owner,
+            fence: None,
             due: now,
             again: Some(sent.plus(self.adrift())),
             until: now.plus(ttl.duration() + self.adrift()),

@@ -161,10 +161,10 @@ impl Take {
         self.poll.voice(member)
     }
 
-    /// The members whose vote has another fence than the one that was agreed on.
-    pub(super) fn strays(&self, fence: Fence) -> impl Iterator<Item = usize> + '_ {
+    /// The members whose vote has another fence than the one that was agreed on, and which.
+    pub(super) fn strays(&self, fence: Fence) -> impl Iterator<Item = (usize, Fence)> + '_ {
         let strays = self.votes.iter().filter(move |vote| vote.fence != fence);
-        strays.map(|vote| vote.member)
+        strays.map(|vote| (vote.member, vote.fence))
     }
 
     /// Whether whoever asks wants to be told when it may be free.

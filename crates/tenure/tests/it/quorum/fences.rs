@@ -3,14 +3,12 @@
 
 use std::time::Duration;
 
-use tenure::core::Action;
+use tenure::ErrorKind;
 use tenure::stores::quorum::Settings;
 use tenure::test_util::Fault;
-use tenure::{ErrorKind, Mode, Ttl};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
-use crate::support::peer::bid;
 
 const NODE_TIMEOUT: Duration = Settings::NODE_TIMEOUT;
 
@@ -38,7 +36,7 @@ async fn a_member_with_a_higher_fence_raises_the_others_before_anybody_is_told()
     let quorum = Quorum::of(3);
     let ahead = tenure::Fence::from_u64(9_000_000_000_000_000);
     for member in 0..2 {
-        leap_ahead(&quorum, member, ahead).await;
+        quorum.leap_ahead(member, "x", ahead).await;
     }
     let tenure = quorum.client().await;
     let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
@@ -83,7 +81,8 @@ async fn what_is_slower_than_the_ttl_allows_is_not_granted() {
     let quorum = Quorum::of(3);
     let tenure = quorum.client().await;
     // They must agree on a fence first, and two rounds are too many for so short a ttl.
-    leap_ahead(&quorum, 0, tenure::Fence::from_u64(9_000_000_000_000)).await;
+    let far = tenure::Fence::from_u64(9_000_000_000_000);
+    quorum.leap_ahead(0, "x", far).await;
     quorum.all([2], Fault::Fail);
     quorum.all([0, 1], Fault::DelayReply(millis(30)));
     let lock = tenure.lock("x").ttl(millis(100));
@@ -92,22 +91,6 @@ async fn what_is_slower_than_the_ttl_allows_is_not_granted() {
     assert!(error.to_string().contains("too slowly"), "{error}");
     quorum.pass(secs(1)).await;
     assert_eq!(quorum.votes("x").await, 0);
-}
-
-/// Long ago, with a clock that was ahead, this member gave a high fence.
-async fn leap_ahead(quorum: &Quorum, member: usize, proposal: tenure::Fence) {
-    let vote = tenure::core::Vote {
-        owner: bid().owner,
-        mode: Mode::Exclusive,
-        ttl: Ttl::DEFAULT,
-        party: tenure::Party::default(),
-        not_after: None,
-        ballot: tenure::core::Ballot::New { proposal },
-    };
-    let owner = vote.owner;
-    quorum.ask(member, "x", Action::Vote(vote)).await;
-    let cancel = Action::Cancel(tenure::core::Cancel { owner });
-    quorum.ask(member, "x", cancel).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! Votes that came to nothing, late or unheard: none is left behind.
 
 use tenure::test_util::{Fault, Rule};
-use tenure::{Attempt, ErrorKind};
+use tenure::{Attempt, ErrorKind, Fence};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
@@ -95,5 +95,52 @@ async fn a_late_vote_of_a_hold_that_is_over_is_taken_back() {
     let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
     guard.release().await.unwrap();
     quorum.pass(millis(400)).await;
+    assert_eq!(quorum.votes("x").await, 0);
+}
+
+/// Each has another fence, and one does not hear that it is to raise its own. What it has then is not the
+/// vote that is released.
+#[tokio::test(start_paused = true)]
+async fn a_vote_with_another_fence_goes_with_the_hold() {
+    let quorum = Quorum::of(5);
+    let tenure = quorum.client().await;
+    for member in 1..5_u64 {
+        let fence = Fence::from_u64(9_000_000_000_000_000 + 1_000 * member);
+        quorum.leap_ahead(member as usize, "x", fence).await;
+    }
+    let unheard = Rule::on("vote").after(1).times(1).does(Fault::Fail);
+    quorum.members[0].script(unheard);
+    let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    let other = quorum.peek(0, "x").await.holders[0].fence;
+    assert!(other < Some(guard.fence()), "{other:?}");
+    guard.release().await.unwrap();
+    quorum.pass(secs(1)).await;
+    assert_eq!(quorum.votes("x").await, 0);
+}
+
+/// A roll-back that is still to come would take the vote away which a renewal got back and counts on.
+#[tokio::test(start_paused = true)]
+async fn no_vote_of_a_hold_is_taken_back_because_its_fence_could_not_be_raised() {
+    let quorum = Quorum::of(3);
+    let tenure = quorum.client().await;
+    for member in 0..2 {
+        let fence = Fence::from_u64(9_000_000_000_000_000);
+        quorum.leap_ahead(member, "x", fence).await;
+    }
+    let late = Rule::on("vote").times(1).does(Fault::Delay(millis(100)));
+    quorum.members[2].script(late);
+    let unheard = Rule::on("vote").times(1).does(Fault::Fail);
+    quorum.members[2].script(unheard);
+    let guard = acquired(tenure.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    quorum.pass(secs(1)).await;
+    let lower = quorum.peek(2, "x").await.holders[0].fence;
+    assert!(lower < Some(guard.fence()), "{lower:?}");
+    quorum.pass(secs(4)).await;
+    let raised = quorum.peek(2, "x").await.holders[0].fence;
+    assert_eq!(raised, Some(guard.fence()), "by the renewal");
+    assert_eq!(quorum.members[2].count("cancel"), 0);
+    guard.release().await.unwrap();
+    others_act().await;
     assert_eq!(quorum.votes("x").await, 0);
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::Clock;
-use tenure::core::{Action, LockName, Outcome, Snapshot};
+use tenure::core::{Action, Ballot, Cancel, LockName, Outcome, Snapshot, Vote};
 use tenure::stores::memory::MemoryStore;
 use tenure::stores::quorum::{QuorumStore, Rule, Settings};
 use tenure::test_util::{Fault, ScriptedStore, VirtualClock};
-use tenure::{Error, Store, Tenure};
+use tenure::{Error, Fence, Mode, Party, Store, Tenure, Ttl};
+
+use crate::support::peer::bid;
 
 pub(crate) struct Quorum {
     pub(crate) clock: Arc<VirtualClock>,
@@ -71,6 +73,22 @@ impl Quorum {
         let request = [action.on(LockName::new(name).unwrap())];
         let replies = self.memories[member].apply(&request).await;
         replies.into_iter().next().unwrap().unwrap().outcome
+    }
+
+    /// Has a member give a fence of `name` that is not below this, to somebody who does not want it.
+    pub(crate) async fn leap_ahead(&self, member: usize, name: &str, proposal: Fence) {
+        let owner = bid().owner;
+        let vote = Vote {
+            owner,
+            mode: Mode::Exclusive,
+            ttl: Ttl::DEFAULT,
+            party: Party::default(),
+            not_after: None,
+            ballot: Ballot::New { proposal },
+        };
+        self.ask(member, name, Action::Vote(vote)).await;
+        let cancel = Action::Cancel(Cancel { owner });
+        self.ask(member, name, cancel).await;
     }
 
     /// What a member really knows of `name`.
