@@ -1,6 +1,6 @@
 //! [`Tenure`]: the client. Hands out locks, looks at them, and ends what is to be ended.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -411,7 +411,7 @@ impl fmt::Debug for Tenure {
 
 /// What this client holds, for `release_all`.
 #[derive(Default)]
-pub(crate) struct Holds(Mutex<HashMap<Key, Weak<Hold>>>);
+pub(crate) struct Holds(Mutex<BTreeMap<Key, Weak<Hold>>>);
 
 /// A hold that is handed on keeps its owner, but not its fence.
 type Key = (OwnerId, Fence);
@@ -430,7 +430,7 @@ impl Holds {
         self.map().values().filter_map(Weak::upgrade).collect()
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<Key, Weak<Hold>>> {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<Key, Weak<Hold>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

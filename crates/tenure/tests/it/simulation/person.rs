@@ -114,9 +114,14 @@ impl Person {
     }
 
     async fn give_back(&mut self, guard: Guard, polls: usize) {
-        match self.dice.below(4) {
-            0 => drop(guard),
-            1 => drop(poll_at_most(polls, guard.release()).await),
+        let rest = self.dice.millis(400);
+        match self.dice.below(16) {
+            0..4 => drop(guard),
+            4..8 => drop(poll_at_most(polls, guard.release()).await),
+            8 if !self.world.profile.tidy => drop(guard.leave_for(rest).await),
+            9 => {
+                let _ = poll_at_most(polls, self.tenure.release_all()).await;
+            }
             _ => drop(guard.release().await),
         }
     }

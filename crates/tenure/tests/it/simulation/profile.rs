@@ -57,6 +57,8 @@ pub(crate) enum Mishap {
     Restart,
     /// The server restarts and has forgotten everything.
     Forget,
+    /// The server's clock is set back by as much as this lasts.
+    SetBack,
 }
 
 /// One mishap.
@@ -90,6 +92,7 @@ impl Profile {
             Mishap::Stop,
             Mishap::Restart,
             Mishap::Forget,
+            Mishap::SetBack,
         ],
         most: 4,
         deaths_seen: 50,
@@ -104,7 +107,7 @@ impl Profile {
         ordered: true,
         repeat: 0,
         loss: 3,
-        mishaps: &[Mishap::Pause, Mishap::Cut, Mishap::Stop],
+        mishaps: &[Mishap::Pause, Mishap::Cut, Mishap::Stop, Mishap::SetBack],
         most: 2,
         storm: secs(6),
         tidy: true,

@@ -94,8 +94,10 @@ impl Town {
             let store = Flaw::around(world.flaw, world, link);
             let tenure = Tenure::new(store, Arc::new(world.clock.clone())).await;
             let tenure = tenure.expect("nothing is wrong yet");
-            // From its first answer on, a client can say how late is too late.
-            tenure.inspect("x").await.expect("nothing is wrong yet");
+            if world.profile.tidy {
+                // From its first answer on, a client can say how late is too late.
+                tenure.inspect("x").await.expect("nothing is wrong yet");
+            }
             let people = (0..world.profile.tasks).map(|task| {
                 let person = Person {
                     world: world.clone(),
@@ -150,6 +152,7 @@ impl Town {
             }
             Mishap::Restart => world.restart(true),
             Mishap::Forget => world.restart(false),
+            Mishap::SetBack => world.set_back(lasts),
             Mishap::Crash if whom > 0 => self.kill(whom),
             Mishap::CrashOfAWaiter if whom > 0 && !world.holds(whom) => self.kill(whom),
             Mishap::Crash | Mishap::CrashOfAWaiter => {}
@@ -199,8 +202,9 @@ impl Town {
             nothing_is_left(&world);
         }
         drop(tenures);
-        // A place is kept for 15 s and a pushed grant for half of that.
-        world.pass(world.profile.longest_ttl() + secs(24)).await;
+        // A place is kept for 15 s and a pushed grant for half of that; and the server's clock may have
+        // been set back.
+        world.pass(world.profile.longest_ttl() + secs(34)).await;
         nothing_is_left(&world);
     }
 }

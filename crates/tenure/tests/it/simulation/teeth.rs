@@ -99,6 +99,18 @@ fn every_wrong_variant_is_caught() {
     }
 }
 
+/// The table for people names all of them.
+#[test]
+fn every_wrong_variant_is_on_the_page() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = root.join("../../docs/decisions/015-models-simulation-and-teeth.md");
+    let page = std::fs::read_to_string(page).expect("the decision");
+    for tooth in &SHELF {
+        let row = format!("\n| `{:?}`", tooth.flaw);
+        assert!(page.contains(&row), "{:?}", tooth.flaw);
+    }
+}
+
 #[test]
 fn a_quorum_that_does_not_take_its_votes_back_is_caught() {
     let seeds = 0..20;

@@ -1,9 +1,11 @@
 //! What goes wrong in a [`World`], and what its judge is told.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tenure::clock::Clock;
-use tenure::core::{LockName, LockState, Push};
+use tenure::core::{LockName, LockState, Push, Timestamp};
 use tenure::{Guard, Moment};
 
 use super::judge::{Judge, Violation};
@@ -42,6 +44,13 @@ impl World {
                 state.server.gone.insert(inbox.clone());
             }
         });
+    }
+
+    /// The server's clock is set back.
+    pub(super) fn set_back(&self, by: Duration) {
+        let micros = u64::try_from(by.as_micros()).expect("some seconds");
+        self.behind.fetch_add(micros, Ordering::SeqCst);
+        self.change(|state| state.decided = Timestamp::from_micros(0));
     }
 
     pub(super) fn is_paused(&self, client: usize) -> bool {

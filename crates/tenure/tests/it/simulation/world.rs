@@ -1,5 +1,6 @@
 //! [`World`]: the one clock, the server, what is wrong with the network just now, and the judge.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
@@ -22,8 +23,9 @@ pub(super) struct World {
     pub(super) clock: VirtualClock,
     pub(super) profile: Profile,
     pub(super) flaw: Option<Flaw>,
-    /// How fast the server's clock runs, in millionths.
+    /// How fast the server's clock runs, in millionths, and by how many microseconds it was set back.
     rate: u64,
+    pub(super) behind: AtomicU64,
     state: Mutex<State>,
     pub(super) changes: watch::Sender<()>,
     story: Option<Mutex<Vec<String>>>,
@@ -39,7 +41,7 @@ pub(super) struct State {
     pub(super) stopped: bool,
     pub(super) clients: Vec<Conditions>,
     /// When the server last decided.
-    decided: Timestamp,
+    pub(super) decided: Timestamp,
 }
 
 /// How one client is doing.
@@ -70,6 +72,7 @@ impl World {
             profile,
             flaw,
             rate,
+            behind: AtomicU64::new(0),
             state: Mutex::new(State {
                 server: Server::new(profile.longest_ttl(), flaw),
                 judge: Judge::default(),
@@ -123,7 +126,8 @@ impl World {
     /// The server's clock.
     pub(super) fn time(&self) -> Timestamp {
         let micros = u128::from(self.clock.now().as_nanos() / 1_000) * u128::from(self.rate);
-        Timestamp::from_micros(u64::try_from(micros / 1_000_000).expect("within its range"))
+        let micros = u64::try_from(micros / 1_000_000).expect("within its range");
+        Timestamp::from_micros(micros - self.behind.load(Ordering::SeqCst))
     }
 
     pub(super) fn fate(&self) -> Fate {
