@@ -58,7 +58,6 @@ const SHORT: Bounds = Bounds {
 /// Visits all states with all rules; the number shows that it does explore.
 fn nothing_goes_wrong(bounds: Bounds, at_least: usize) {
     let states = unbroken(bounds, &[]);
-    println!("{states} states");
     assert!(states > at_least, "only {states} states");
 }
 
@@ -106,7 +105,6 @@ fn nor_do_readers_and_writers_ever_meet() {
             },
             &[],
         );
-        println!("{states} states");
         assert!(states > 20_000, "only {states} states");
     }
 }
