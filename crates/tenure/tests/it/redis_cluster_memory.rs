@@ -169,6 +169,21 @@ async fn clients_that_contend_go_on_while_their_slot_moves_and_nobody_meets_anyb
     }
 }
 
+/// Nothing tells it from one whose last locks were lost on the way, and its leases are by another clock.
+#[tokio::test]
+async fn a_slot_that_has_moved_waits_before_it_lets_anybody_in() {
+    let cluster = Cluster::start();
+    let tenure = client(&cluster, "strict", SHORT).await;
+    let name = cluster.name_at(0, "moved");
+    let taken = try_take(&tenure, &name).await.expect("it serves");
+    taken.expect("free").release().await.expect("it is ours");
+    cluster.move_slot(&format!("tenure:{name}"), 0, 1);
+    let taken = try_take(&tenure, &name).await.expect("it serves");
+    assert!(taken.is_none(), "nobody holds it, and nobody gets it");
+    let open = async || try_take(&tenure, &name).await.expect("it serves");
+    drop(eventually_async("it opens by itself", open).await);
+}
+
 #[derive(Debug, Default)]
 struct Seen {
     inside: AtomicUsize,

@@ -20,6 +20,7 @@ use tenure_core::{
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
+use super::super::listing::ask;
 use super::nodes::Nodes;
 use super::view::View;
 use crate::clock::bounded;
@@ -54,6 +55,8 @@ pub(super) struct Confirmed {
 struct Heard {
     asked: Moment,
     views: Vec<(usize, View)>,
+    /// Some may not be asked by this user.
+    forbidden: Option<Failure>,
 }
 
 impl Nodes {
@@ -125,16 +128,23 @@ impl Nodes {
         if !self.confirms() {
             return;
         }
-        let mut granted: HashMap<usize, Vec<Place>> = HashMap::new();
+        let mut unsure: HashMap<usize, Vec<Place>> = HashMap::new();
         for (reply, place) in replies.iter().zip(places) {
-            let is_grant =
-                matches!(reply, Ok(reply) if matches!(reply.outcome, Outcome::Granted(_)));
-            if let (true, Some(place)) = (is_grant, place) {
-                granted.entry(place.0).or_default().push(*place);
+            let (Ok(reply), Some(place)) = (reply, place) else {
+                continue;
+            };
+            let asks = match reply.outcome {
+                Outcome::Granted(_) => true,
+                // Its slot has come to another node since.
+                Outcome::Renewed { .. } | Outcome::Converted { .. } => self.last(*place).is_none(),
+                _ => false,
+            };
+            if asks {
+                unsure.entry(place.0).or_default().push(*place);
             }
         }
         let arrived = self.clock.now();
-        let asking = granted.iter().map(async |(node, places)| {
+        let asking = unsure.iter().map(async |(node, places)| {
             let confirming = self.confirm(places, arrived, deadline);
             (*node, confirming.await)
         });
@@ -160,7 +170,7 @@ impl Nodes {
             *expiry = latest.min(*expiry);
             if !sure || left.is_zero() {
                 self.outdated.notify_one();
-                *result = Err(unconfirmed().error());
+                *result = Err(self.why_unconfirmed(place.0).error());
             }
         }
     }
@@ -187,7 +197,8 @@ impl Nodes {
         let patience = deadline.min(self.clock.now().plus(HEARSAY));
         loop {
             let confirmed = self.confirmed_by_hearsay(*node, places, since);
-            if confirmed.len() == places.iter().collect::<HashSet<_>>().len() {
+            let all = places.iter().all(|place| confirmed.contains(place));
+            if all || self.clock.now() >= deadline {
                 return confirmed;
             }
             let first = self.heard(*node).is_none_or(|asked| asked < since);
@@ -206,7 +217,7 @@ impl Nodes {
         let heard = self.confirmed.heard.lock();
         let heard = heard.unwrap_or_else(PoisonError::into_inner);
         let heard = heard.get(&node).filter(|heard| heard.asked >= since);
-        let Some(Heard { asked, views }) = heard else {
+        let Some(Heard { asked, views, .. }) = heard else {
             return HashSet::new();
         };
         let agreed = places.iter().copied().filter(|place| agree(views, *place));
@@ -222,21 +233,42 @@ impl Nodes {
     /// Asks all primaries at once, until enough of them agree.
     async fn ask_all(&self, node: usize, places: &[Place], deadline: Moment) {
         let asked = self.clock.now();
+        let (mut views, mut forbidden) = (Vec::new(), None);
         let mut asking: FuturesUnordered<_> = self
             .numbered()
             .into_iter()
-            .map(async |(number, link)| (number, view(&link, deadline).await))
+            .map(async |(number, link)| (number, view(&link).await))
             .collect();
-        let mut views = Vec::new();
-        while let Some((number, view)) = asking.next().await {
-            views.extend(view.map(|view| (number, view)));
-            if places.iter().all(|place| agree(&views, *place)) {
-                break;
+        let hearing = async {
+            while let Some((number, view)) = asking.next().await {
+                match view {
+                    Ok(view) => views.push((number, view)),
+                    Err(why) if why.kind == ErrorKind::Forbidden => forbidden = Some(why),
+                    Err(_) => {}
+                }
+                if places.iter().all(|place| agree(&views, *place)) {
+                    break;
+                }
             }
-        }
+        };
+        // Whoever takes longer is not heard; its connection may be fine all the same.
+        let _ = bounded(&*self.clock, deadline.since(asked), hearing).await;
         let heard = self.confirmed.heard.lock();
         let mut heard = heard.unwrap_or_else(PoisonError::into_inner);
-        heard.insert(node, Heard { asked, views });
+        let said = Heard {
+            asked,
+            views,
+            forbidden,
+        };
+        heard.insert(node, said);
+    }
+
+    /// Why a node is not believed, in words.
+    fn why_unconfirmed(&self, node: usize) -> Failure {
+        let heard = self.confirmed.heard.lock();
+        let heard = heard.unwrap_or_else(PoisonError::into_inner);
+        let forbidden = heard.get(&node).and_then(|heard| heard.forbidden.clone());
+        forbidden.unwrap_or_else(unconfirmed)
     }
 
     /// When the last asking about this node was.
@@ -274,14 +306,16 @@ fn agree(views: &[(usize, View)], (node, slot): Place) -> bool {
     needed.is_some_and(|needed| agreeing.len() >= needed)
 }
 
-/// What the node at the other end of `link` says; `None` if it says nothing.
-async fn view(link: &Link, deadline: Moment) -> Option<View> {
-    let live = link.live(deadline).await.ok()?;
+/// What the node at the other end of `link` says.
+async fn view(link: &Link) -> Result<View, Failure> {
     let mut command = redis::cmd("CLUSTER");
     command.arg("NODES");
-    let said = link.send(&live, &command, deadline).await.ok()?;
-    let text: String = redis::from_redis_value(said).ok()?;
-    View::read(&text)
+    let said = ask(link, &command, link.deadline()).await?;
+    let text: Option<String> = redis::from_redis_value(said).ok();
+    text.and_then(|text| View::read(&text)).ok_or_else(|| {
+        Failure::protocol("the server's answer to CLUSTER NODES has the wrong shape")
+            .sparing_the_connection()
+    })
 }
 
 fn unconfirmed() -> Failure {
@@ -290,4 +324,46 @@ fn unconfirmed() -> Failure {
         "no majority of the cluster's primaries confirms that the node which granted this lock still \
          has it: that node may have been replaced, or too many others cannot be reached",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What node `myself` of three says, if it takes `owner` for the one that has slot 7.
+    fn view_of(myself: usize, owner: usize, flags: &str) -> (usize, View) {
+        let line = |node: usize| {
+            let me = if node == myself { "myself," } else { "" };
+            let (flags, slots) = match node == owner {
+                true => (flags, "0-7"),
+                false => ("master", "8"),
+            };
+            format!("n{node} host:1@2 {me}{flags} - 0 0 1 connected {slots}\n")
+        };
+        let text: String = (0..3).map(line).collect();
+        (myself, View::read(&text).expect("well formed"))
+    }
+
+    #[test]
+    fn a_majority_of_all_primaries_must_agree_and_the_node_itself_must_answer() {
+        let fine = |node| view_of(node, 0, "master");
+        assert!(agree(&[fine(0), fine(1)], (0, 7)));
+        assert!(agree(&[fine(0), fine(1), view_of(2, 2, "master")], (0, 7)));
+        assert!(!agree(&[fine(0)], (0, 7)), "alone");
+        assert!(
+            !agree(&[fine(1), fine(2)], (0, 7)),
+            "it says nothing itself"
+        );
+        assert!(
+            !agree(&[fine(0), fine(0)], (0, 7)),
+            "one voice, asked twice"
+        );
+        assert!(!agree(&[fine(0), fine(1)], (0, 8)), "another slot");
+        for flags in ["master,fail?", "master,fail"] {
+            assert!(!agree(&[fine(0), view_of(1, 0, flags)], (0, 7)), "{flags}");
+        }
+        let replaced = [fine(0), view_of(1, 2, "master"), view_of(2, 2, "master")];
+        assert!(!agree(&replaced, (0, 7)), "the others name another");
+        assert!(agree(&replaced, (2, 7)));
+    }
 }

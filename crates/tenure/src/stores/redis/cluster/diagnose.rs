@@ -1,7 +1,7 @@
 //! Looking at a cluster as a worried operator would: is every slot served, and each node.
 
 use futures_util::future::join_all;
-use tenure_core::{Error, Finding, Recovery, Severity};
+use tenure_core::{Cause, Error, Finding, Recovery, Severity};
 
 use super::super::connection::Link;
 use super::super::diagnose;
@@ -82,7 +82,10 @@ async fn recovery(link: &Link) -> Finding {
                 closed.len(),
                 survey.slots,
                 if left.is_zero() { max_ttl } else { left },
-                memory::because(closed[0].cause),
+                match closed[0].cause {
+                    Cause::Restarted => "their node has restarted, or they have come from another",
+                    cause => memory::because(cause),
+                },
             ),
         ),
         None if unknown > 0 => finding(

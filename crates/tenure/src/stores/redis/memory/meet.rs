@@ -196,18 +196,16 @@ pub(super) fn interference() -> Failure {
 
 fn disagreement(options: &Options, part: Part, theirs: Duration) -> Failure {
     let ours = options.caution.max_ttl.duration();
+    let keys = match part {
+        Some(_) => format!("all keys like ~tenure:{{*}}:life:{}", options.prefix),
+        None => format!("the key {}", options.keys.record(None)),
+    };
     Failure::new(
         ErrorKind::Configuration,
         format!(
             "this client protects leases of up to {ours:?}, and those who use this server protect \
              {theirs:?}: give all of them the same ?max_ttl= (to change it, stop them all and delete \
-             {} {})",
-            if part.is_some() {
-                "in every slot keys like"
-            } else {
-                "the key"
-            },
-            options.keys.record(part)
+             {keys})"
         ),
     )
 }
