@@ -4,7 +4,7 @@
 -- KEYS   1 the record (prelude.lua)
 -- ARGV   1 the record that was seen ("" = none), 2 run id, 3 replication id, 4 how often data was wiped since
 --        the server started ("-" = not looked), 5 for how long nobody is let in, microseconds,
---        6 life, 7 "<run> <line> <max_ttl> <durable>": the rest of the new record
+--        6 life, 7 "<run> <line> <max_ttl> <durable> <cause> ...": the rest of the new record
 -- Answers "begun", or "again" if something has changed: look again, decide again.
 
 local function shown(section, name)
@@ -28,7 +28,9 @@ local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 -- A server that restarts while it recovers, and forgets nothing this time, still lacks what it had forgotten
 -- before: never open earlier than the record that is replaced would have been. All of it ends within max_ttl.
-local before = tonumber(string.match(ARGV[1], '^%S+ %S+ (%d+)') or 0)
+-- Unless a person says that there is nothing to wait for.
+local vouched = string.find(ARGV[7], ' vouched ', 1, true)
+local before = not vouched and tonumber(string.match(ARGV[1], '^%S+ %S+ (%d+)')) or 0
 local latest = now + tonumber(string.match(ARGV[7], '^%S+ %S+ (%d+)') or 0) * 1000
 local moment = math.max(now + tonumber(ARGV[5]), math.min(before, latest))
 redis.call('SET', KEYS[1], 'v1 ' .. ARGV[6] .. ' ' .. string.format('%d', moment) .. ' ' .. ARGV[7])
