@@ -97,6 +97,7 @@ impl Tenure {
     ///
     /// ```
     /// let tenure = tenure::blocking::connect("memory:")?;
+    /// let number = tenure.block_on(tenure.client().sequence("orders").next())?;
     /// let both = tenure.block_on(tenure.client().all(["a", "b"]).acquire())?;
     /// tenure.block_on(both.release())?;
     /// let term = tenure.block_on(tenure.client().election("scheduler").campaign())?;

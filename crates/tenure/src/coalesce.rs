@@ -42,7 +42,8 @@ use crate::random;
 /// # async fn example() -> Result<(), tenure::Error> {
 /// # let tenure = tenure::connect("memory:").await?;
 /// let cache: Mutex<Option<String>> = Mutex::default(); // yours; shared by the fleet in real life
-/// let page = tenure.coalesce("page/1").get(
+/// let page = tenure.coalesce("page/1");
+/// let page = page.get(
 ///     || async { Ok::<_, Error>(cache.lock().unwrap().clone().map(Cached::fresh)) }, // read
 ///     || async { Ok("<h1>slow to build</h1>".to_owned()) },                          // load
 ///     |page, _fence| { *cache.lock().unwrap() = Some(page); async { Ok(()) } },      // write

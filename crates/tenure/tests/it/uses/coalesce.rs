@@ -282,7 +282,7 @@ mod on_redis {
 
     use super::*;
     use crate::support::redis_server::RedisServer;
-    use crate::support::wait::real_time;
+    use crate::support::wait::{eventually_async, real_time};
 
     fn second(count: u64) -> Duration {
         Duration::from_secs(count)
@@ -321,8 +321,29 @@ mod on_redis {
         // It comes back by itself.
         server.restart();
         let reads = async || cache.read("page").await.ok();
-        let found = crate::support::wait::eventually_async("it answers again", reads).await;
+        let found = eventually_async("it answers again", reads).await;
         assert_eq!(found, None, "it is a cache");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_forgets_while_one_loads_lets_nobody_load_beside_it() {
+        let mut server = RedisServer::start();
+        let url = format!("redis://{}?max_ttl=3s&recovery=open", server.address());
+        let one = tenure::connect(&url).await.unwrap();
+        let two = tenure::connect(&url).await.unwrap();
+        let pages = Pages::slow(second(2));
+        let page = |tenure: &Tenure| tenure.coalesce("page").ttl(second(3)).wait(second(20));
+        let loading = many(1, &pages, &[&one], page);
+        eventually_async("one loads", async || {
+            (pages.loads.load(Ordering::SeqCst) == 1).then_some(())
+        })
+        .await;
+        server.kill();
+        server.restart();
+        for task in many(10, &pages, &[&two], page).into_iter().chain(loading) {
+            task.await.unwrap().unwrap();
+        }
+        assert_eq!(pages.loads(), 1);
     }
 
     #[tokio::test]

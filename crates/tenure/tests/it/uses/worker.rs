@@ -178,3 +178,33 @@ mod in_virtual_time {
         assert!(world.now().since(before) <= millis(3));
     }
 }
+
+#[cfg(feature = "redis")]
+mod on_redis {
+    use super::*;
+    use crate::support::redis_server::RedisServer;
+
+    #[tokio::test]
+    async fn a_server_that_forgot_gives_nobody_a_number_that_is_taken() {
+        let mut server = RedisServer::start();
+        let url = format!("redis://{}?max_ttl=3s&recovery=open", server.address());
+        let holder = tenure::connect(&url).await.unwrap();
+        let pool = |tenure: &Tenure| tenure.worker_number("ids", 1).ttl(Duration::from_secs(3));
+        let worker = pool(&holder).acquire().await.unwrap();
+        let ids = worker.into_ids().await.unwrap();
+        let before = ids.next().await.unwrap();
+        let other = tenure::connect(&url).await.unwrap();
+        server.kill();
+        server.restart();
+        let wait = Duration::from_secs(5);
+        let refused = pool(&other).wait(wait).acquire().await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+        ids.worker().ensure().unwrap();
+        let after = ids.next().await.unwrap();
+        assert!(after > before);
+        drop(ids);
+        let next = pool(&other).acquire().await.unwrap();
+        let next = next.into_ids().await.unwrap();
+        assert!(next.next().await.unwrap() > after);
+    }
+}
