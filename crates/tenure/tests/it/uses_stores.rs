@@ -193,7 +193,9 @@ mod redis {
         let term = election.campaign().await.unwrap();
         server.kill();
         server.restart();
-        let other = tenure::connect(&server.url()).await.unwrap();
+        // Not one that says that the server is new.
+        let careful = server.url().replace("recovery=open", "recovery=careful");
+        let other = tenure::connect(&careful).await.unwrap();
         eventually_async("the server knows it again", async || {
             let leader = other.election("e").leader().await.ok().flatten()?;
             (leader.fence() == Some(term.fence())).then_some(())
