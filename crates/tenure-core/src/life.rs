@@ -155,6 +155,8 @@ pub struct Seen {
     pub durable: bool,
     /// Whether there are traces of data having been wiped since it started.
     pub wiped: bool,
+    /// What its clock shows.
+    pub now: Timestamp,
 }
 
 /// How careful a client is with a server that may have forgotten.
@@ -236,6 +238,9 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
         None if seen.wiped => whole,
         None => rest,
     };
+    // What was forgotten before is not remembered by forgetting nothing now.
+    let pending = record.map_or(Duration::ZERO, |record| record.until.since(seen.now));
+    let wait = wait.max(pending.min(whole));
     let cause = cause(record, seen, greeting);
     Hello::Begin { wait, cause }
 }

@@ -34,6 +34,7 @@ fn same() -> Seen {
         age: seconds(3600),
         durable: false,
         wiped: false,
+        now: START,
     }
 }
 
@@ -183,6 +184,32 @@ fn a_server_that_kept_everything_before_and_after_is_open_at_once() {
     };
     assert_eq!(careful(Some(&kept), &promoted), wait(MAX_TTL));
     assert_eq!(careful(None, &durable), wait(WHOLE));
+}
+
+#[test]
+fn a_life_that_replaces_one_which_is_still_recovering_does_not_open_before_it() {
+    let still = |left| Record {
+        durable: true,
+        until: START.plus(left),
+        ..record()
+    };
+    let durable = Seen {
+        durable: true,
+        ..restarted(0)
+    };
+    assert_eq!(
+        careful(Some(&still(seconds(7))), &durable),
+        wait(seconds(7))
+    );
+    assert_eq!(
+        careful(Some(&still(seconds(7))), &restarted(3600)),
+        wait(seconds(7))
+    );
+    // Not for longer than anything can last, whatever the clock has done since.
+    assert_eq!(
+        careful(Some(&still(seconds(7200))), &durable),
+        wait(MAX_TTL)
+    );
 }
 
 #[test]

@@ -27,6 +27,7 @@ const LONG: Bounds = Bounds {
     faults: 1,
     late: 0,
     clocks: 0,
+    kept: 0,
     cast: WRITERS,
 };
 
@@ -35,6 +36,7 @@ const WITH_LATE_MESSAGES: Bounds = Bounds {
     faults: 1,
     late: 1,
     clocks: 0,
+    kept: 0,
     cast: WRITERS,
 };
 
@@ -43,6 +45,7 @@ const TWICE: Bounds = Bounds {
     faults: 2,
     late: 0,
     clocks: 0,
+    kept: 0,
     cast: WRITERS,
 };
 
@@ -52,6 +55,7 @@ const SHORT: Bounds = Bounds {
     faults: 1,
     late: 1,
     clocks: 0,
+    kept: 0,
     cast: WRITERS,
 };
 
@@ -117,6 +121,25 @@ fn nor_do_clocks_that_are_fast_or_slow_within_the_margin() {
         ..LONG
     };
     nothing_goes_wrong(bounds, 50_000);
+}
+
+/// Wiped, and restarted before the waiting for that was over.
+const TWICE_AND_KEPT: Bounds = Bounds {
+    ticks: 2,
+    kept: 1,
+    ..TWICE
+};
+
+#[test]
+fn nor_does_a_restart_that_keeps_everything_after_a_loss() {
+    nothing_goes_wrong(TWICE_AND_KEPT, 50_000);
+}
+
+#[test]
+fn opening_at_once_because_nothing_was_lost_this_time_gives_two_holders() {
+    let rules = [Rule::RecoveryGoesOn];
+    let (_, broken) = explore(TWICE_AND_KEPT, &rules, Some(Found::TwoHolders));
+    assert!(broken.is_some());
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(super) struct Bounds {
     pub(super) late: u8,
     /// How often a clock is off: a client's, so that it gives up a tick early, or that of a promoted replica.
     pub(super) clocks: u8,
+    /// How often a server restarts without forgetting anything.
+    pub(super) kept: u8,
     /// Who wants to hold in which way.
     pub(super) cast: Cast,
 }
@@ -42,6 +44,8 @@ pub(super) enum Rule {
     ATakeoverIsNoAge,
     /// A server that has just started carries out nothing before somebody said hello.
     HelloComesFirst,
+    /// A life that replaces one which is still recovering does not open before it.
+    RecoveryGoesOn,
     /// A client believes for less than its lease, by as much as its clock may be slow.
     AMarginForSlowClocks,
 }

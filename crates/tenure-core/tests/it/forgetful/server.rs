@@ -43,12 +43,16 @@ pub(super) struct Server {
     pub(super) lives: u8,
     /// By how much its clock is ahead of the others'.
     pub(super) ahead: u8,
+    /// It says that it has kept everything when it last restarted.
+    pub(super) kept: bool,
 }
 
 /// The ways to forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     RestartEmpty,
+    /// Forgets nothing this time.
+    RestartKept,
     /// From what it was before this many changes, and one.
     RestartFromCopy(usize),
     /// A replica that lags behind takes over; it has been running all the time.
@@ -59,7 +63,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
+        Self::RestartKept,
         Self::RestartEmpty,
         Self::RestartFromCopy(0),
         Self::RestartFromCopy(1),
@@ -82,6 +87,7 @@ impl Server {
             greeted: false,
             lives: 0,
             ahead: 0,
+            kept: false,
         }
     }
 
@@ -109,14 +115,20 @@ impl Server {
                 return Some(server);
             }
             Fault::RestartEmpty => server.data = Data::default(),
+            Fault::RestartKept => {}
             Fault::RestartFromCopy(back) | Fault::Promotion(back) | Fault::PromotionAhead(back) => {
                 server.data = self.earlier.get(back)?.clone();
+                // What goes back in time, or has replicas, was none that keeps everything.
+                if let Some(record) = &mut server.data.record {
+                    record.durable = false;
+                }
             }
         }
         server.run += 1;
         server.took_over = matches!(fault, Fault::Promotion(_) | Fault::PromotionAhead(_));
         server.ahead += u8::from(matches!(fault, Fault::PromotionAhead(_)));
         server.started = if server.took_over { 0 } else { now };
+        server.kept = fault == Fault::RestartKept;
         server.wiped = false;
         server.greeted = false;
         server.earlier.clear();
@@ -157,7 +169,8 @@ impl Server {
             line: seen.line.clone(),
             until,
             max_ttl,
-            durable: false,
+            // Whether it was so is seen when it restarts.
+            durable: true,
             cause: Cause::Unknown,
             began: Vec::new(),
         });
@@ -177,8 +190,13 @@ impl Server {
                 } else {
                     Duration::ZERO
                 },
-            durable: false,
+            durable: self.kept,
             wiped: self.wiped,
+            now: if rules.keep(Rule::RecoveryGoesOn) {
+                self.time(now)
+            } else {
+                time(u8::MAX)
+            },
         }
     }
 

@@ -151,15 +151,18 @@ impl World {
         }
         for fault in Fault::ALL {
             let off = u8::from(matches!(fault, Fault::PromotionAhead(_)));
-            let (Some(server), Some(clocks)) = (
+            let kept = u8::from(fault == Fault::RestartKept);
+            let (Some(server), Some(clocks), Some(kept)) = (
                 self.server.forget(fault, self.now),
                 self.left.clocks.checked_sub(off),
+                self.left.kept.checked_sub(kept),
             ) else {
                 continue;
             };
             let mut world = self.after(Event::Forgot(fault));
             world.left.faults -= 1;
             world.left.clocks = clocks;
+            world.left.kept = kept;
             world.server = server;
             next.push(world);
         }
@@ -276,7 +279,9 @@ impl World {
         key.push(
             u8::from(server.took_over)
                 | u8::from(server.wiped) << 1
-                | u8::from(server.greeted) << 2,
+                | u8::from(server.greeted) << 2
+                | u8::from(server.kept) << 3
+                | self.left.kept << 4,
         );
         write_data(&mut key, &server.data);
         key.push(u8::try_from(server.earlier.len()).unwrap_or(u8::MAX));
@@ -347,7 +352,7 @@ fn write_data(key: &mut Vec<u8>, data: &Data) {
     match record {
         None => key.push(0),
         Some(record) => {
-            key.push(short(record.life));
+            key.extend([short(record.life), u8::from(record.durable)]);
             key.extend(record.run.bytes());
             key.extend(record.until.as_micros().to_le_bytes());
         }

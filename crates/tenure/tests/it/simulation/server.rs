@@ -59,6 +59,7 @@ impl Server {
             age,
             durable: false,
             wiped: false,
+            now,
         };
         let greeting = Greeting {
             recovery: Recovery::Careful,

@@ -66,7 +66,8 @@ pub(super) async fn look(
         return Err(evicting(policy));
     }
     let kept = [facts(append), facts(rewrite)].map(Result::unwrap_or_default);
-    let seen = seen(&server, &replication, &kept)?;
+    let now = clock(time)?;
+    let seen = seen(&server, &replication, &kept, now)?;
     let texts = records.into_iter().map(|record| match record {
         Value::Nil => Ok(String::new()),
         value => text_of(value),
@@ -77,7 +78,7 @@ pub(super) async fn look(
         true => Some(wipes(link, live, deadline).await?),
         false => None,
     };
-    let (now, has_replicas) = (clock(time)?, !is(&replication, "connected_slaves", "0"));
+    let has_replicas = !is(&replication, "connected_slaves", "0");
     let look = |text: String| {
         let record = read(&text);
         let wipes = traces.filter(|_| record.is_none());
@@ -99,6 +100,7 @@ fn seen(
     server: &Facts,
     replication: &Facts,
     [append, rewrite]: &[Facts; 2],
+    now: Timestamp,
 ) -> Result<Seen, Failure> {
     let name = |facts: &Facts, name: &str| facts.get(name).cloned();
     let earlier = name(replication, "master_replid2").unwrap_or_default();
@@ -115,6 +117,7 @@ fn seen(
             && is(append, "appendfsync", "always")
             && is(rewrite, "no-appendfsync-on-rewrite", "no"),
         wiped: false,
+        now,
     })
 }
 

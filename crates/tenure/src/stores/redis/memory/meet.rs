@@ -87,8 +87,10 @@ pub(super) enum Judged {
 /// Decides whether this part of the server remembers.
 pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, Failure> {
     let caution = link.options.caution;
-    // The record of a slot may have come from another node, together with what that one forgot.
-    look.seen.durable &= part.is_none();
+    let replicated = caution.replicated || look.has_replicas || look.seen.took_over;
+    // The record may have come from another server, whose last grants never came: that of a slot from
+    // another node, that of a replica which was promoted and has restarted since from its primary.
+    look.seen.durable &= part.is_none() && !replicated;
     let used = |slot| {
         let member = link.options.keys.member();
         member.is_some_and(|member| member.slots.is_used(slot))
@@ -98,7 +100,6 @@ pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, F
         knew: link.memory.life(part).is_some() || part.is_some_and(used),
         max_ttl: caution.max_ttl.duration(),
     };
-    let replicated = caution.replicated || look.has_replicas || look.seen.took_over;
     let record = look.record.as_ref();
     let remembered = link
         .memory

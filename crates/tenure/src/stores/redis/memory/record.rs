@@ -102,6 +102,7 @@ mod tests {
             age: Duration::ZERO,
             durable: true,
             wiped: false,
+            now: seconds(100),
         }
     }
 
