@@ -110,7 +110,10 @@ fn fault(kind: FaultKind, shape: Shape, workers: usize, random: &mut fastrand::R
     let down = shape.failover_ms() + random.u64(..1_000);
     match kind {
         FaultKind::Kill => Fault::Kill { worker },
-        FaultKind::Pause => Fault::Pause { worker, ms: long },
+        FaultKind::Pause => Fault::Pause {
+            worker,
+            ms: LONGEST_LEASE_MS + long / 2,
+        },
         FaultKind::Restart => Fault::Restart { server, ms: down },
         FaultKind::Forget => Fault::Forget { server, ms: down },
         FaultKind::Freeze => Fault::Freeze {

@@ -84,7 +84,7 @@ pub struct Finding {
 }
 
 /// The questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
     /// Overlap of incompatible holds.
     C1,

@@ -1,19 +1,33 @@
 //! A [`Verdict`] for people and for programs.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{Finding, Verdict};
+use super::{Check, Finding, Verdict};
 use crate::history::Event;
+
+/// So many violations of one kind are shown: the first ones tell most.
+const SHOWN: usize = 3;
 
 impl Verdict {
     /// For people: what was found, each with the smallest piece of history that shows it.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
+        let mut shown: HashMap<Check, usize> = HashMap::new();
         for finding in self.violations() {
-            let _ = writeln!(text, "{}", said(finding));
+            let count = shown.entry(finding.check).or_default();
+            *count += 1;
+            if *count <= SHOWN {
+                let _ = writeln!(text, "{}", said(finding));
+            }
+        }
+        for (check, count) in shown {
+            if let Some(more @ 1..) = count.checked_sub(SHOWN) {
+                let _ = writeln!(text, "{check}: and {more} more\n");
+            }
         }
         for finding in self.excused().take(3) {
             let excuse = finding.excuse.as_ref().map_or_else(String::new, line);

@@ -47,6 +47,10 @@ pub(crate) struct World {
     pub(crate) clocks: Vec<(SetClock, i64)>,
     pub(crate) sentinels: Vec<Sentinel>,
     pub(crate) links: Vec<Link>,
+    /// A server may have lost data.
+    lost: bool,
+    /// A clock was set back.
+    went_back: bool,
     /// One for each worker.
     urls: Vec<String>,
     /// Without anything in between.
@@ -82,6 +86,8 @@ impl World {
             clocks: Vec::new(),
             sentinels: Vec::new(),
             links: Vec::new(),
+            lost: false,
+            went_back: false,
             urls: vec![url.clone(); plan.workers],
             direct: url,
         }
@@ -116,7 +122,7 @@ impl World {
 
     /// Which promises do not hold any more when a server of this world does this, and what it still
     /// remembers.
-    pub(crate) fn consequences(&self, kind: FaultKind) -> (Vec<PromiseId>, Memory) {
+    pub(crate) fn consequences(&mut self, kind: FaultKind) -> (Vec<PromiseId>, Memory) {
         let memory = match kind {
             FaultKind::Restart if self.durable => Memory::Kept,
             FaultKind::Restart | FaultKind::Forget | FaultKind::FlushAll => Memory::Unsure,
@@ -125,8 +131,14 @@ impl World {
             FaultKind::ClockForward | FaultKind::ClockBack => Memory::Unsure,
             _ => Memory::Kept,
         };
-        let breaks = match (self.shape, kind) {
-            (_, FaultKind::ClockForward) => vec![PromiseId::S2],
+        match kind {
+            FaultKind::ClockBack => self.went_back = true,
+            _ => self.lost |= memory == Memory::Unsure,
+        }
+        let breaks = match kind {
+            FaultKind::ClockForward => vec![PromiseId::S2],
+            // A server without its last fences goes by its clock.
+            _ if self.lost && self.went_back => vec![PromiseId::S1],
             _ => Vec::new(),
         };
         (breaks, memory)
@@ -222,13 +234,7 @@ impl Shape {
     /// What is broken unless something else is asked for: whatever leaves all promises standing.
     pub(crate) fn usual_faults(self) -> Vec<FaultKind> {
         let mut faults = self.possible_faults();
-        faults.retain(|kind| match kind {
-            FaultKind::ClockForward => false,
-            // More servers without their data than a minority break what a quorum promises, and in
-            // a cluster a wiped node does.
-            FaultKind::Forget | FaultKind::FlushAll => self == Self::Redis,
-            _ => true,
-        });
+        faults.retain(|kind| *kind != FaultKind::ClockForward);
         faults
     }
 
