@@ -37,7 +37,7 @@ pub(crate) fn show(out: &mut impl io::Write, shown: &Shown) -> io::Result<()> {
     }
     play(out, "tenure", &shown.ours, width)?;
     for line in LEGEND.lines() {
-        writeln!(out, "    {FAINT}{}{FAINT:#}", line)?;
+        writeln!(out, "    {FAINT}{line}{FAINT:#}")?;
     }
     writeln!(out)?;
     show_line(out, shown)

@@ -7,7 +7,9 @@ use super::world::{command, eventually};
 
 #[test]
 fn a_lab_that_is_killed_leaves_no_process_behind() {
-    let mut lab = command(&["run", "A12"]).spawn().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut lab = command(&["run", "A12"]);
+    let mut lab = lab.env("TMPDIR", folder.path()).spawn().unwrap();
     let children = eventually("servers and workers run", || {
         let children = children_of(&lab);
         (children.len() >= 4).then_some(children)
