@@ -29,7 +29,8 @@ fn tags() -> Vec<u32> {
     let mut tags = vec![None; usize::from(SLOTS)];
     let mut missing = tags.len();
     for number in 0.. {
-        let tag = &mut tags[usize::from(slot(&format!("{number:x}")))];
+        let slot = hexadecimal(number, |digits| checksum(digits) % SLOTS);
+        let tag = &mut tags[usize::from(slot)];
         if tag.is_none() {
             *tag = Some(number);
             missing -= 1;
@@ -39,6 +40,19 @@ fn tags() -> Vec<u32> {
         }
     }
     tags.into_iter().flatten().collect()
+}
+
+/// The digits of a number. There are some 170 000 to go through: too many for the usual way.
+fn hexadecimal<T>(number: u32, with: impl FnOnce(&[u8]) -> T) -> T {
+    let (mut digits, mut first, mut rest) = ([0; 8], 8, number);
+    loop {
+        first -= 1;
+        digits[first] = b"0123456789abcdef"[(rest % 16) as usize];
+        rest /= 16;
+        if rest == 0 {
+            return with(&digits[first..]);
+        }
+    }
 }
 
 /// CRC-16/XMODEM, which Redis prescribes.
@@ -168,6 +182,10 @@ mod tests {
     fn every_slot_has_a_tag_that_never_changes() {
         for number in 0..SLOTS {
             assert_eq!(slot(&format!("x:{{{}}}:y", tag(number))), number);
+        }
+        for number in [0, 15, 16, 0x265b, u32::MAX] {
+            let digits = hexadecimal(number, <[u8]>::to_vec);
+            assert_eq!(digits, format!("{number:x}").into_bytes());
         }
         assert_eq!(
             (tag(0), tag(16_383)),
