@@ -11,6 +11,10 @@ from .grants import judge, read
 from .server import PIN, Redis, rates
 
 
+# A peer that waits for every server, and tries again, takes minutes where one of them hangs.
+QUORUM_LIMIT = 60
+
+
 class Measurement:
     """One run of one scenario by one peer. `programs`: see programs.py; `size`: how much (see scenarios.py)."""
 
@@ -96,7 +100,8 @@ class Measurement:
             pairs = self.size.quorum_pairs // (10 if hung else 1)
             urls = ",".join(node.url for node in nodes)
             warm = 10 if hung else 100
-            return finish(start(self.programs.command(peer, "quorum", urls=urls, n=pairs, warm=warm, ttl_ms=8000)), 180)
+            process = start(self.programs.command(peer, "quorum", urls=urls, n=pairs, warm=warm, ttl_ms=8000))
+            return finish(process, QUORUM_LIMIT, f"{pairs + warm} pairs")
 
     def run(self, peer):
         """A whole process: start, take the lock, run `true`, end."""
@@ -165,14 +170,14 @@ def word(process, expected, limit=180):
     return False
 
 
-def finish(process, limit):
-    """The JSON that a program ends with, or why there is none."""
+def finish(process, limit, what="this"):
+    """The JSON that a program ends with, or why there is none: also that it was stopped, and after how long."""
     try:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return {"error": f"no answer in {limit:.0f} s"}
+        return {"error": f"> {limit:.0f} s for {what}, stopped"}
     lines = [line for line in out.splitlines() if line.strip().startswith("{")]
     if not lines:
         return {"error": (err.strip().splitlines() or ["no output"])[-1][:160]}

@@ -84,7 +84,7 @@ SCENARIOS = {scenario.name: scenario for scenario in [
              lambda m, peer: m.run(peer), ("p50_ms", "p99_ms", "binary_mb"), ("tenure-cli", "flock"), rounds=1),
     Scenario("quorum", "Redlock over five servers: acquire + release.", lambda m, peer: m.quorum(peer), QUORUM,
              QUORUM_PEERS, quick=False),
-    Scenario("quorum-hung", "The same with one server that does not answer (SIGSTOP).",
+    Scenario("quorum-hung", "The same with one server that does not answer (SIGSTOP). A peer is stopped after 60 s.",
              lambda m, peer: m.quorum(peer, hung=True), QUORUM, QUORUM_PEERS, rounds=1, quick=False),
 ]} | GROWTH
 
