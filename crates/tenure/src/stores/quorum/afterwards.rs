@@ -119,7 +119,7 @@ impl Afterwards {
                     stray = Some(grant.fence).filter(|given| given > fence);
                 }
                 // Whether there is a vote may be unknown; then a renewal asks for it.
-                let unwanted = held.is_over() && !matches!(outcome, Ok(Outcome::Busy(_)));
+                let unwanted = held.is_given_up() && !matches!(outcome, Ok(Outcome::Busy(_)));
                 if unwanted || stray.is_some() {
                     let debt = shared.debt(&raise.name, *owner, held.ttl, shared.clock.now());
                     let fence = stray.filter(|_| !unwanted);

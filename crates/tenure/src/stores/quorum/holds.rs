@@ -2,8 +2,7 @@
 //! welcome.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tenure_core::{Fence, Moment, OwnerId, Ttl};
 
@@ -17,13 +16,27 @@ pub(super) struct Held {
     pub(super) ttl: Ttl,
     pub(super) fence: Fence,
     pub(super) until: Moment,
-    pub(super) over: Arc<AtomicBool>,
+    pub(super) end: Arc<OnceLock<End>>,
+}
+
+/// How a hold ended, as far as its votes are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Every member is told, and asked again if it does not confirm it.
+    Released,
+    /// It was lost or given up: nobody sees to votes that come late.
+    GivenUp,
 }
 
 impl Held {
     /// Whether it has been released or given up.
     pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Acquire)
+        self.end.get().is_some()
+    }
+
+    /// Whether a vote that came late must be taken back by whoever hears of it.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.end.get() == Some(&End::GivenUp)
     }
 }
 
@@ -51,20 +64,17 @@ impl Holds {
         }
     }
 
-    /// It is over: nobody asks for its votes any more. Answers what it was.
-    pub(super) fn end(&self, owner: OwnerId) -> Option<Held> {
-        let held = self.map().remove(&owner)?;
-        held.over.store(true, Ordering::Release);
-        Some(held)
-    }
-
-    /// The same, if it is the one with this fence.
-    pub(super) fn release(&self, owner: OwnerId, fence: Fence) -> Option<Held> {
-        let meant = self
-            .map()
-            .get(&owner)
-            .is_some_and(|held| held.fence == fence);
-        meant.then(|| self.end(owner)).flatten()
+    /// It is over: nobody asks for its votes any more. Answers what it was; nothing if `fence` is that of
+    /// another hold of the owner.
+    pub(super) fn end(&self, owner: OwnerId, fence: Option<Fence>, end: End) -> Option<Held> {
+        let mut holds = self.map();
+        let held = holds.get(&owner)?;
+        if fence.is_some_and(|fence| fence != held.fence) {
+            return None;
+        }
+        // Whichever came first: a hold ends once.
+        let _ = held.end.set(end);
+        holds.remove(&owner)
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Held>> {

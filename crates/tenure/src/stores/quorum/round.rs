@@ -2,7 +2,6 @@
 //! came to nothing. The deciding is done by the questions; this file sends and waits.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use futures_util::future::join_all;
 use tenure_core::{
@@ -16,7 +15,7 @@ use super::afterwards::Afterwards;
 use super::debts::Debt;
 use super::electorate::Voice;
 use super::fan_out::FanOut;
-use super::holds::Held;
+use super::holds::{End, Held};
 use super::keep::Keep;
 use super::member::Answer;
 use super::question::Question;
@@ -191,7 +190,7 @@ impl Round {
                 Question::Keep(keep) => self.conclude(keep, outcome, &mut afterwards),
                 Question::Undo(undo) => {
                     if let Action::Cancel(cancel) = &undo.request.action {
-                        let held = shared.holds.end(cancel.owner);
+                        let held = shared.holds.end(cancel.owner, None, End::GivenUp);
                         let ttl = held.map_or(Ttl::DEFAULT, |held| held.ttl);
                         for member in undo.answers.silent_members() {
                             self.take_back(member, &undo.request.name, cancel.owner, ttl);
@@ -224,7 +223,9 @@ impl Round {
                 return;
             }
             (Action::Release(_) | Action::ForceRelease(_), _) => {
-                let rest = keep.rest(outcome, shared.holds.release(keep.owner, keep.fence));
+                let fence = Some(keep.fence);
+                let held = shared.holds.end(keep.owner, fence, End::Released);
+                let rest = keep.rest(outcome, held);
                 for member in keep
                     .unconfirmed(&rest)
                     .filter(|member| !self.first.waits_for(*member))
@@ -237,7 +238,8 @@ impl Round {
                 return;
             }
             (_, Some(Outcome::NotHeld { .. })) => {
-                shared.holds.release(keep.owner, keep.fence);
+                let fence = Some(keep.fence);
+                shared.holds.end(keep.owner, fence, End::GivenUp);
             }
             _ => {}
         }
@@ -323,7 +325,7 @@ impl Shared {
             ttl: take.acquire.ttl,
             fence,
             until,
-            over: Arc::new(AtomicBool::new(false)),
+            end: Arc::default(),
         };
         let now = self.clock.now();
         self.holds.add(take.acquire.owner, held.clone(), now);

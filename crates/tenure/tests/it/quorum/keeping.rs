@@ -90,3 +90,19 @@ async fn a_release_reaches_the_slow_members_too() {
     quorum.pass(millis(400)).await;
     assert_eq!(quorum.votes("x").await, 0);
 }
+
+/// The usual course of a short hold: the slower ones vote when it is over. The release that follows is enough.
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_comes_when_the_release_is_under_way_costs_nothing_more() {
+    let quorum = Quorum::of(5);
+    let tenure = quorum.client().await;
+    quorum.all([3, 4], Fault::DelayReply(millis(20)));
+    let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
+    guard.release().await.unwrap();
+    quorum.pass(secs(2)).await;
+    assert_eq!(quorum.votes("x").await, 0);
+    for member in &quorum.members {
+        assert_eq!((member.count("vote"), member.count("release")), (1, 1));
+        assert_eq!(member.count("cancel"), 0);
+    }
+}
