@@ -97,3 +97,35 @@ async fn a_primary_that_is_known_to_be_new_is_opened_for_all_and_a_promoted_one_
     let sure = sure.expect("it answers");
     assert_eq!(sure[0].outcome, Initialized::Opened);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_somebody_knew_is_not_taken_for_new_though_a_newcomer_came_first() {
+    let mut server = RedisServer::start();
+    let open = format!("redis://{}?{OPTIONS}&recovery=open", server.address());
+    let stays = tenure::connect(&open).await.expect("served");
+    drop(stays.lock("y").ttl(TTL).try_acquire().await.expect("new"));
+    server.kill();
+    server.restart();
+    restless(&server).await;
+    eventually_async("whoever knew it comes, too", async || {
+        stays.lock("y").ttl(TTL).try_acquire().await.ok().map(drop)
+    })
+    .await;
+    let opened = tenure::initialize(&url(&server), Assurance::New).await;
+    let outcome = &opened.expect("it answers")[0].outcome;
+    assert!(matches!(outcome, Initialized::Refused(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn who_may_not_look_is_kept_out_with_all_others() {
+    let server = RedisServer::start();
+    assert!(!restless(&server).await, "it recovers");
+    let allowed = ["on", ">pw", "~*", "&*", "+@all", "-info"];
+    let words = [&["ACL", "SETUSER", "blind"][..], &allowed].concat();
+    assert_eq!(server.command(&words), "OK");
+    let url = format!("redis://blind:pw@{}?{OPTIONS}", server.address());
+    let blind = tenure::connect(&url).await.expect("served");
+    let asked = blind.lock("x").ttl(TTL).try_acquire().await;
+    let attempt = asked.expect("an answer");
+    assert!(matches!(attempt, Attempt::Busy(_)), "{attempt:?}");
+}

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use redis::Pipeline;
-use tenure_core::{ErrorKind, Greeting, Hello, Life, Moment, Record, Recovery, hello};
+use tenure_core::{
+    Cause, ErrorKind, Greeting, Hello, Life, Moment, Phase, Record, Recovery, hello,
+};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
 use super::super::options::Options;
 use super::look::{Look, look, text_of};
 use super::record::{Beginning, merged};
-use super::{Part, sweep};
+use super::{Part, read, sweep};
 
 /// How often the record may change under our eyes before we give up.
 pub(super) const TRIES: usize = 10;
@@ -48,7 +50,7 @@ pub(super) async fn meet(
         let asked: Vec<Part> = open.iter().map(|index| parts[*index]).collect();
         let looks = match look(link, live, &asked, deadline).await {
             Ok(Some(looks)) => looks,
-            Ok(None) => return parts.iter().map(|_| Ok(None)).collect(),
+            Ok(None) => return written(link, live, parts, deadline).await,
             Err(failure) => return parts.iter().map(|_| Err(failure.clone())).collect(),
         };
         let mut begins = Vec::new();
@@ -75,6 +77,30 @@ pub(super) async fn meet(
     let met = met.into_iter();
     met.map(|met| met.unwrap_or_else(|| Err(interference())))
         .collect()
+}
+
+/// What others wrote down about these parts, for a user who may not look for itself: it is kept out
+/// with all others while they are known to recover, but nothing that they forget is noticed by it.
+async fn written(
+    link: &Link,
+    live: &Live,
+    parts: &[Part],
+    deadline: Moment,
+) -> Vec<Result<Option<Met>, Failure>> {
+    let mut pipeline = Pipeline::new();
+    for part in parts {
+        pipeline.cmd("GET").arg(link.options.keys.record(*part));
+    }
+    let values = match link.send_all(live, &pipeline, deadline).await {
+        Ok(values) => values,
+        Err(failure) => return parts.iter().map(|_| Err(failure.clone())).collect(),
+    };
+    let known = |value| {
+        let record = text_of(value).ok().and_then(|text| read(&text));
+        let replicated = false;
+        Ok(record.map(|record| Met { record, replicated }))
+    };
+    values.into_iter().map(known).collect()
 }
 
 /// What follows from a look.
@@ -106,6 +132,21 @@ pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, F
         .began_besides(part, record.map(|record| record.life));
     let began = merged(record.map_or(&[], |record| &record.began), &remembered);
     match (hello(record, &look.seen, &greeting), &look.record) {
+        // A newcomer has taken it for new, but we know that it was in use.
+        (Hello::Known(life), Some(record))
+            if record.cause == Cause::Unknown
+                && record.phase(look.now) != Phase::Open
+                && link.memory.life(part).is_some_and(|knew| knew != life) =>
+        {
+            let beginning = Beginning {
+                life: new_life()?,
+                wait: record.until.since(look.now),
+                cause: Cause::Missed,
+                max_ttl: greeting.max_ttl,
+                earlier: merged(&record.began[1..], &remembered),
+            };
+            Ok(Judged::Begins(look, beginning))
+        }
         (Hello::Known(_), Some(record)) => {
             let record = Record {
                 began,
