@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 #[path = "../../../../tenure/tests/it/support/redis_server.rs"]
 pub(crate) mod redis_server;
 #[allow(unused_imports, reason = "what lies to sentinels is not needed here")]
+#[allow(clippy::unwrap_used, reason = "a helper may fail the test it helps")]
 #[path = "../../../../tenure/tests/it/support/sentinels/mod.rs"]
 pub(crate) mod sentinels;
 pub(crate) mod signals;
