@@ -5,7 +5,8 @@
 //! atomically, with its own clock. The suite looks at that in two ways. The **cases**
 //! ([`cases`]) are readable stories, grouped by what they are about. The **oracle** ([`oracle`])
 //! runs random traces against the store and against `decide` and compares every answer and every
-//! push; a disagreement is shrunk to a short trace and printed with its seed.
+//! push; a disagreement is shrunk to a short trace and printed with its seed. A store of several
+//! servers, with clocks of their own, is compared as to who is let in, kept and let go.
 //!
 //! What it does *not* show: what a store does when its server crashes, hangs or forgets, or when a
 //! process is killed. A store tests that itself.

@@ -134,6 +134,10 @@ impl Peer<'_> {
         self.subject.time_tolerance()
     }
 
+    pub(crate) async fn pause(&self) {
+        self.subject.pause().await;
+    }
+
     pub(crate) async fn apply(&self, batch: &[Request]) -> Vec<Reply> {
         let results = self.store.apply(batch).await;
         assert_eq!(results.len(), batch.len(), "one result for each request");

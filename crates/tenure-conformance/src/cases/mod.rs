@@ -12,6 +12,7 @@ mod modes;
 mod names;
 mod pressure;
 mod retries;
+mod walk;
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -59,6 +60,7 @@ pub fn cases() -> &'static [Case] {
             listing::CASES,
             forced::CASES,
             names::CASES,
+            walk::CASES,
             differential::CASES,
         ];
         groups.concat()
