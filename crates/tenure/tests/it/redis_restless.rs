@@ -129,3 +129,14 @@ async fn who_may_not_look_is_kept_out_with_all_others() {
     let attempt = asked.expect("an answer");
     assert!(matches!(attempt, Attempt::Busy(_)), "{attempt:?}");
 }
+
+#[tokio::test]
+async fn a_backlog_that_is_dropped_too_soon_is_named() {
+    for (kept, named) in [("5", true), ("0", false), ("21", false)] {
+        let server = RedisServer::start_with(&["--repl-backlog-ttl", kept]);
+        let findings = tenure::Store::diagnose(&store(&url(&server)).await).await;
+        let findings = findings.expect("it can be looked at");
+        let found = findings.iter().any(|it| it.subject == "backlog");
+        assert_eq!(found, named, "{kept}: {findings:?}");
+    }
+}

@@ -46,7 +46,27 @@ pub(super) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Error> {
     };
     findings.extend(about.findings());
     findings.push(recovery(link).await);
+    findings.extend(backlog(link).await);
     Ok(findings)
+}
+
+/// A server that drops its backlog no longer shows that it was another's replica.
+async fn backlog(link: &Link) -> Option<Finding> {
+    let facts = facts(link, &["CONFIG", "GET", "repl-backlog-ttl"])
+        .await
+        .ok()?;
+    let kept: u64 = facts.get("repl-backlog-ttl")?.parse().ok()?;
+    let max_ttl = link.options.caution.max_ttl.duration();
+    (kept > 0 && Duration::from_secs(kept) <= max_ttl).then(|| {
+        warning(
+            "backlog",
+            format!(
+                "repl-backlog-ttl is {kept} s: after that long without replicas the server no longer shows that \
+                 it was one itself, and what it lost then goes unnoticed. Set it to more than max_ttl \
+                 ({max_ttl:?}), or to 0"
+            ),
+        )
+    })
 }
 
 /// Whether the server may have forgotten something, as far as the record says.
