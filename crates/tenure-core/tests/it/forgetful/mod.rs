@@ -8,6 +8,7 @@
 //! happens: the tests below would notice if a rule were dropped, or were not needed.
 
 mod client;
+mod key;
 mod model;
 mod server;
 mod world;
