@@ -183,7 +183,7 @@ mod tests {
     async fn the_servers_of_a_quorum_are_named_one_by_one() {
         let kind = PeerKind::read("tenure-redlock").unwrap();
         let error = kind.connect("redis://a,redis://b").await.unwrap_err();
-        assert!(error.to_string().contains("2 servers"), "{error}");
+        assert!(error.to_string().contains("too few servers (2)"), "{error}");
     }
 
     #[tokio::test]
