@@ -88,7 +88,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
     let mut grants: HashMap<&str, Vec<(OwnerId, Fence)>> = HashMap::new();
     let mut inboxes: HashMap<u32, Inbox> = HashMap::new();
     let mut kills: Vec<(u64, u32)> = Vec::new();
-    let mut recovering: Vec<u64> = Vec::new();
+    let mut recovering: Vec<(u64, u64)> = Vec::new();
     let mut repeats: Vec<u64> = Vec::new();
     let events = case.history.events.iter().enumerate();
     for (index, event) in events.take_while(|(_, event)| event.at < until) {
@@ -127,7 +127,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
                         grants.entry(name).or_default().push((it.owner, *fence));
                     }
                     (Said::Queued { recovering: it } | Said::Busy { recovering: it }, _) => {
-                        recovering.extend(it);
+                        recovering.extend(it.map(|until| (*now, until)));
                     }
                     _ => {}
                 }
@@ -142,6 +142,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
             _ => {}
         }
     }
+    recovering.sort_unstable();
     let terms = case.history.terms();
     let kills: Vec<(u64, Inbox)> = kills
         .into_iter()
@@ -153,7 +154,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
             true => kills,
             false => Vec::new(),
         },
-        recovering_until: recovering.into_iter().max().unwrap_or(0),
+        recovering,
     };
     let mut courses: BTreeMap<&str, Course> = BTreeMap::new();
     let twins = twins(&steps, &repeats);

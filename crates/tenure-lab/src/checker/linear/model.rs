@@ -13,8 +13,9 @@ pub(super) struct Model {
     pub(super) shortens: bool,
     /// When processes were killed, if the store sees that: the moment before, and their inboxes.
     pub(super) deaths: Vec<(u64, Inbox)>,
-    /// Until when it lets nobody in; 0 if never.
-    pub(super) recovering_until: u64,
+    /// At which times it said until when it lets nobody in, in order. A restart may move that, also to an
+    /// earlier time: from any moment on, nobody relies on what was forgotten for longer than `max_ttl`.
+    pub(super) recovering: Vec<(u64, u64)>,
 }
 
 /// How long a process may take to be gone after it was killed.
@@ -44,13 +45,20 @@ impl Model {
     }
 
     fn decide(&self, state: &LockState, action: &Action, now: u64, guess: &Guess<'_>) -> Decision {
-        let until = Timestamp::from_micros(self.recovering_until);
+        let until = Timestamp::from_micros(self.recovering_until(now));
         let now = Timestamp::from_micros(now);
         let phase = match until > now {
             true => Phase::Recovering { until },
             false => Phase::Open,
         };
         decide_in(phase, state.clone(), action, now, guess)
+    }
+
+    /// What it said last before this time, or first after it; 0 if it never recovers.
+    fn recovering_until(&self, now: u64) -> u64 {
+        let before = self.recovering.partition_point(|(at, _)| *at <= now);
+        let told = self.recovering.get(before.saturating_sub(1));
+        told.map_or(0, |(_, until)| *until)
     }
 
     /// Whose deaths the store may have seen: those that must have been over, and perhaps those that

@@ -280,3 +280,26 @@ fn after_the_store_may_have_forgotten_nothing_is_judged() {
     course.step(2, acquire(2, false), granted(second));
     assert_eq!(course.violations(), 0);
 }
+
+#[test]
+fn nobody_is_let_in_before_the_time_that_a_recovering_store_named_last() {
+    let busy_until = |until| Said::Busy {
+        recovering: Some(until),
+    };
+    let mut course = Course::new();
+    let (soon, late) = (course.now() + 6_000, course.now() + 1_000_000);
+    course.step(1, acquire(1, false), busy_until(late));
+    course.step(1, acquire(1, false), busy_until(soon));
+    course.step(2, acquire(2, false), busy_until(soon));
+    let now = course.now() + 1_000;
+    assert!(now > soon);
+    course.step(1, acquire(1, false), granted(now));
+    assert_eq!(course.violations(), 0);
+
+    let mut course = Course::new();
+    course.step(1, acquire(1, false), busy_until(soon));
+    course.step(1, acquire(1, false), busy_until(late));
+    let now = course.now() + 1_000;
+    course.step(1, acquire(1, false), granted(now));
+    assert_eq!(course.violations(), 1);
+}
