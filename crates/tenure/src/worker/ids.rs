@@ -19,7 +19,9 @@ use super::WorkerNumber;
 /// # What is not guaranteed
 /// - **A store whose clock is set back while a number changes hands**: whoever gets it next may repeat ids of its predecessor,
 ///   if that made some in the time that now comes once more. Otherwise such a clock costs waiting, or an error. (SQLite's cannot be
-///   set.) In `memory:` ids begin anew with the process.
+///   set.) The same with a failover, a slot that moves, or a quorum, where the next clock is behind the last one
+///   by more than the round trips in between; and with a number that was taken by force, until its holder notices. In `memory:` ids begin anew
+///   with the process.
 /// - Order between workers is that of their ideas of the store's time, usually some milliseconds apart, at most 60 ms plus a round trip as
 ///   long as [`next`](Self::next) is used and the store answers.
 ///

@@ -64,10 +64,10 @@ mod redis_recovery;
 mod redis_recovery_oracle;
 #[cfg(feature = "redis")]
 mod redis_replicas;
+#[cfg(feature = "redis")]
 mod redis_restless;
 #[cfg(feature = "redis")]
 mod redis_sentinel;
-#[cfg(feature = "redis")]
 #[cfg(feature = "redis")]
 mod redis_store;
 #[cfg(feature = "redis")]

@@ -140,3 +140,40 @@ async fn a_backlog_that_is_dropped_too_soon_is_named() {
         assert_eq!(found, named, "{kept}: {findings:?}");
     }
 }
+
+#[tokio::test]
+async fn who_may_not_look_is_kept_out_also_if_it_came_before_anybody_wrote() {
+    let server = RedisServer::start();
+    let allowed = ["on", ">pw", "~*", "&*", "+@all", "-info"];
+    let words = [&["ACL", "SETUSER", "blind"][..], &allowed].concat();
+    assert_eq!(server.command(&words), "OK");
+    let blind = format!("redis://blind:pw@{}?{OPTIONS}", server.address());
+    let blind = tenure::connect(&blind).await.expect("served");
+    drop(
+        blind
+            .lock("y")
+            .ttl(TTL)
+            .try_acquire()
+            .await
+            .expect("served"),
+    );
+    let open = format!("redis://{}?{OPTIONS}&recovery=open", server.address());
+    let holder = tenure::connect(&open).await.expect("served");
+    let Attempt::Acquired(guard) = holder.lock("x").ttl(TTL).try_acquire().await.expect("new")
+    else {
+        panic!("free");
+    };
+    server.command(&["FLUSHALL"]);
+    restless(&server).await; // Somebody has noticed, and is kept out.
+    let attempt = blind
+        .lock("x")
+        .ttl(TTL)
+        .try_acquire()
+        .await
+        .expect("an answer");
+    guard.ensure().expect("the first holder is valid");
+    assert!(
+        matches!(attempt, Attempt::Busy(_)),
+        "two valid holders: {attempt:?}"
+    );
+}

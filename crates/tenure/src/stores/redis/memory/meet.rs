@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis::Pipeline;
+use redis::{Pipeline, Value};
 use tenure_core::{
     Cause, ErrorKind, Greeting, Hello, Life, Moment, Phase, Record, Recovery, hello,
 };
@@ -17,9 +17,13 @@ use super::{Part, read, sweep};
 /// How often the record may change under our eyes before we give up.
 pub(super) const TRIES: usize = 10;
 
+/// In place of a life: there was no record. As long as one.
+const NO_LIFE: &str = "----------------";
+
 /// What is known of a server to whom hello was said.
 pub(super) struct Met {
-    pub(super) record: Record,
+    /// `None` if nobody has written one yet, and we may not.
+    pub(super) record: Option<Record>,
     /// Whether each call has to look at the replication.
     replicated: bool,
 }
@@ -28,7 +32,10 @@ impl Met {
     /// What every call begins with.
     pub(super) fn argument(&self, record_key: &str) -> String {
         let flag = if self.replicated { 'r' } else { '-' };
-        format!("{}{flag}{record_key}", self.record.life)
+        match &self.record {
+            Some(record) => format!("{}{flag}{record_key}", record.life),
+            None => format!("{NO_LIFE}{flag}{record_key}"),
+        }
     }
 }
 
@@ -95,10 +102,17 @@ async fn written(
         Ok(values) => values,
         Err(failure) => return parts.iter().map(|_| Err(failure.clone())).collect(),
     };
-    let known = |value| {
-        let record = text_of(value).ok().and_then(|text| read(&text));
-        let replicated = false;
-        Ok(record.map(|record| Met { record, replicated }))
+    let replicated = false;
+    let known = |value| match value {
+        Value::Nil => Ok(Some(Met {
+            record: None,
+            replicated,
+        })),
+        value => {
+            let record = text_of(value).ok().and_then(|text| read(&text));
+            let record = record.map(Some);
+            Ok(record.map(|record| Met { record, replicated }))
+        }
     };
     values.into_iter().map(known).collect()
 }
@@ -155,6 +169,7 @@ pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, F
             if let (Some(slot), Some(member)) = (part, link.options.keys.member()) {
                 member.slots.set_used(slot);
             }
+            let record = Some(record);
             Ok(Judged::Met(Met { record, replicated }))
         }
         (Hello::Disagree { max_ttl }, _) => Err(disagreement(&link.options, part, max_ttl)),

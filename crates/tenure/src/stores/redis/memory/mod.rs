@@ -175,7 +175,7 @@ pub(super) async fn greet_all(
         let known = Known {
             generation: live.generation(),
             argument: met.as_ref().map_or_else(String::new, argument),
-            record: met.map(|met| met.record),
+            record: met.and_then(|met| met.record),
         };
         let before = link.memory.learn(*part, known.clone());
         changed |= before.is_some_and(|before| before.is_forgotten_by(&known, *part));

@@ -14,7 +14,8 @@
 --   waiters    hash, owner -> "<mode> <ttl> <since> <alive_for> <channel> <pid> <host> <who> <label>"
 --   forced     string "<owner> <fence> <at> <pid> <host> <who> <label> <reason>"
 -- ARGV 1: the life that the call was sent to, "r" if this server may become another's replica (else "-"),
--- and the key of the record that says which life this is, without spaces between; "" to ask nobody.
+-- and the key of the record that says which life this is, without spaces between; "" to ask nobody. Sixteen "-"
+-- for the life: there was no record, and the caller may not write one.
 -- The record: "v1 <life> <until> <run> <line> <max_ttl> <durable>" (see memory.rs). In another life
 -- nothing is carried out, and the whole reply is the text "other life".
 -- ARGV from 2 on, `width` per request: 1 "<nonce> <owner or ->", then what the request's own file says. They are
@@ -43,9 +44,11 @@ local recovering = nil
 
 if ARGV[1] ~= '' then
   local record = call('GET', sub(ARGV[1], 18)) or ''
-  local moment = match(record, '^ (%d+) ', 20)
-  if not moment or find(record, sub(ARGV[1], 1, 16), 4, true) ~= 4 then return 'other life' end
-  if tonumber(moment) > now then recovering = moment end
+  if record ~= '' or find(ARGV[1], '-', 1, true) ~= 1 then
+    local moment = match(record, '^ (%d+) ', 20)
+    if not moment or find(record, sub(ARGV[1], 1, 16), 4, true) ~= 4 then return 'other life' end
+    if tonumber(moment) > now then recovering = moment end
+  end
   if sub(ARGV[1], 17, 17) == 'r' then
     -- Record::is_of: this connection may have outlived a demotion and a promotion.
     local shown = call('INFO', 'replication')

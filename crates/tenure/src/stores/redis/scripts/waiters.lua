@@ -23,7 +23,7 @@ end
 
 -- Tells a waiter that it was let in, and in which life ("-" = not known). All texts.
 local function push(lock, channel, owner, fence, expiry)
-  local life = ARGV[1] == '' and '-' or sub(ARGV[1], 1, 16)
+  local life = find(ARGV[1], '^%x') and sub(ARGV[1], 1, 16) or '-'
   redis.pcall('PUBLISH', channel,
     'v2 ' .. owner .. ' ' .. fence .. ' ' .. NOW .. ' ' .. expiry .. ' ' .. life .. ' ' .. lock)
 end
