@@ -1,12 +1,11 @@
 //! The grammar of `tenure elect`.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::duration::{self, Wait};
-use super::run::{Count, IfBusy, JsonTarget, LockArgs, OnLost, Orphans, RunArgs};
+use super::run::{Count, IfBusy, JsonTarget, LockArgs, OnLost, Orphans, ProgramArgs, RunArgs};
 use crate::exit;
 
 /// What `tenure elect --help` begins with.
@@ -31,17 +30,9 @@ show NAME` says who leads, and `tenure run NAME` waits for it.";
 pub struct ElectArgs {
     /// The name of the election
     pub name: String,
-    /// The command and its arguments; it starts at the first word after NAME that is no option
-    #[arg(
-        value_name = "COMMAND",
-        trailing_var_arg = true,
-        required_unless_present = "shell",
-        conflicts_with = "shell"
-    )]
-    pub command: Vec<OsString>,
-    /// Run STRING through /bin/sh -c; without it no shell is involved
-    #[arg(short = 'c', value_name = "STRING")]
-    pub shell: Option<OsString>,
+    /// What to run.
+    #[command(flatten)]
+    pub program: ProgramArgs,
     /// Length of the lease: how long a leader that died still counts as one; at least 1s
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse_ttl)]
     pub ttl: Duration,
@@ -88,8 +79,7 @@ impl From<ElectArgs> for RunArgs {
     fn from(args: ElectArgs) -> Self {
         Self {
             name: args.name,
-            command: args.command,
-            shell: args.shell,
+            program: args.program,
             lock: LockArgs {
                 wait: Some(Wait::Forever),
                 no_wait: false,

@@ -184,7 +184,7 @@ mod tests {
         else {
             panic!("it must parse")
         };
-        assert_eq!(run.command, ["./job.sh", "--flag", "--ttl", "9"]);
+        assert_eq!(run.program.command, ["./job.sh", "--flag", "--ttl", "9"]);
         assert_eq!(run.ttl.as_secs(), 5);
     }
 
@@ -197,7 +197,7 @@ mod tests {
         else {
             panic!("it must parse")
         };
-        assert_eq!(run.command, ["-q", "--store", "y"]);
+        assert_eq!(run.program.command, ["-q", "--store", "y"]);
         assert!(!common.quiet);
     }
 

@@ -16,7 +16,7 @@ pub use self::inspect::{DoctorArgs, LsArgs, ShowArgs};
 pub use self::lease::{
     AcquireArgs, CheckArgs, ForceReleaseArgs, LeaseArgs, ReleaseArgs, RenewArgs,
 };
-pub use self::run::{Count, IfBusy, JsonTarget, LockArgs, OnLost, Orphans, RunArgs};
+pub use self::run::{Count, IfBusy, JsonTarget, LockArgs, OnLost, Orphans, ProgramArgs, RunArgs};
 pub use self::seq::SeqArgs;
 
 /// Run a command while holding a distributed lock.

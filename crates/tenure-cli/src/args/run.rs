@@ -34,17 +34,9 @@ except whom it waits for and, on a terminal, which store it uses if none was cho
 pub struct RunArgs {
     /// The name of the lock: what must not happen twice at once
     pub name: String,
-    /// The command and its arguments; it starts at the first word after NAME that is no option
-    #[arg(
-        value_name = "COMMAND",
-        trailing_var_arg = true,
-        required_unless_present = "shell",
-        conflicts_with = "shell"
-    )]
-    pub command: Vec<OsString>,
-    /// Run STRING through /bin/sh -c; without it no shell is involved
-    #[arg(short = 'c', value_name = "STRING")]
-    pub shell: Option<OsString>,
+    /// What to run.
+    #[command(flatten)]
+    pub program: ProgramArgs,
     /// What lock, and how long to wait for it.
     #[command(flatten)]
     pub lock: LockArgs,
@@ -134,6 +126,22 @@ pub struct RunArgs {
     /// No live line while waiting on a terminal
     #[arg(long)]
     pub no_progress: bool,
+}
+
+/// What is run while the lock is held.
+#[derive(Debug, Args)]
+pub struct ProgramArgs {
+    /// The command and its arguments; it starts at the first word after NAME that is no option
+    #[arg(
+        value_name = "COMMAND",
+        trailing_var_arg = true,
+        required_unless_present = "shell",
+        conflicts_with = "shell"
+    )]
+    pub command: Vec<OsString>,
+    /// Run STRING through /bin/sh -c; without it no shell is involved
+    #[arg(short = 'c', value_name = "STRING")]
+    pub shell: Option<OsString>,
 }
 
 /// Which lock, who asks, and how long to wait: shared by `run` and `acquire`.

@@ -115,9 +115,9 @@ impl RunSettings {
             // The record of the run is kept beside the lock, under a longer name.
             super::lock_name(&format!("~once:{}", args.name))?;
         }
-        let program = match args.shell {
+        let program = match args.program.shell {
             Some(string) => Program::shell(string),
-            None => Program::find(&args.command)?,
+            None => Program::find(&args.program.command)?,
         };
         Ok(Self {
             lock,
