@@ -12,6 +12,8 @@ pub struct Guarantees {
     pub scope: &'static str,
     /// Which clock ends a lease.
     pub clock: &'static str,
+    /// How many clocks that can be.
+    pub clocks: Clocks,
     /// How a waiter learns of its grant.
     pub wake_up: &'static str,
     /// In which order waiters are served.
@@ -20,6 +22,18 @@ pub struct Guarantees {
     pub permits: bool,
     /// One entry for each [`PromiseId`], in order.
     pub promises: [Promise; 6],
+}
+
+/// By how many clocks a store tells the time, of which one may be behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clocks {
+    /// Always the same one.
+    One,
+    /// One at a time: when a server is replaced or hands over a part of its names, the next one goes by
+    /// its own.
+    OneAtATime,
+    /// Several at once: the time of the store, and its fences, are estimates.
+    Several,
 }
 
 /// In which order waiters are served.

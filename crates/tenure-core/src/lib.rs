@@ -41,7 +41,7 @@ pub use cause::Cause;
 pub use decide::{Decision, Everyone, Handover, Liveness, decide, decide_in};
 pub use error::{Error, ErrorKind, Retry};
 pub use fence::Fence;
-pub use guarantees::{Guarantees, Holds, Order, Promise, PromiseId};
+pub use guarantees::{Clocks, Guarantees, Holds, Order, Promise, PromiseId};
 pub use life::{Greeting, Hello, LIVES_KEPT, Life, Phase, Record, Recovery, Seen, hello};
 pub use mode::{Kind, Mode, Permits};
 pub use name::LockName;

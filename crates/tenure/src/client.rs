@@ -356,6 +356,10 @@ impl Tenure {
         self.client.link.clock()
     }
 
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.client.link
+    }
+
     /// Turns an exclusive hold into a shared one by its lease, whatever this client knows of it.
     pub(crate) async fn convert_lease(
         &self,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Fence, Lease, LockName, Mode, Moment, Party, Renew, Ttl, Validity};
+use tenure_core::{Fence, Lease, LockName, Mode, Moment, Party, Renew, Timestamp, Ttl, Validity};
 use tokio::sync::{Notify, watch};
 
 use crate::standing::{Loss, Standing};
@@ -25,6 +25,8 @@ pub(crate) struct Hold {
     limit: Option<Moment>,
     /// Until when it is valid, in nanoseconds of the client's clock; [`ENDED`] for ever after its end.
     valid_until: AtomicU64,
+    /// It must not be given back before the store's clock has reached this, in microseconds.
+    kept_until: AtomicU64,
     terms: Mutex<Terms>,
     standing: watch::Sender<Standing>,
     /// Whether a renewal is on its way, and who waits for its end.
@@ -94,6 +96,7 @@ impl Hold {
             party: new.party,
             limit: new.limit,
             valid_until: AtomicU64::new(until.as_nanos()),
+            kept_until: AtomicU64::new(0),
             terms: Mutex::new(Terms {
                 mode: new.mode,
                 ttl: new.ttl,
@@ -254,6 +257,17 @@ impl Hold {
             }
         }
         self.loss().map_or(GivenUp::Before, GivenUp::TooLate)
+    }
+
+    /// When it is dropped, it is given back only when the store's clock has reached `until`.
+    pub(crate) fn keep_until(&self, until: Timestamp) {
+        self.kept_until
+            .fetch_max(until.as_micros(), Ordering::SeqCst);
+    }
+
+    /// Before this, by the store's clock, it must not be given back.
+    pub(crate) fn kept_until(&self) -> Timestamp {
+        Timestamp::from_micros(self.kept_until.load(Ordering::SeqCst))
     }
 
     /// Why it is not valid any more; `None` while it is, or if it was released.

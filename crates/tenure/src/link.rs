@@ -17,8 +17,16 @@ pub(crate) struct Link {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     lanes: Lanes,
-    /// When a request was sent, and what the clock of that shard then said: the newest such pairs.
-    anchors: Mutex<Vec<Option<Anchor>>>,
+    /// What the clock of each shard said last.
+    seen: Mutex<Vec<Option<Seen>>>,
+}
+
+/// What the clock of a shard said between two moments of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) sent: Moment,
+    pub(crate) received: Moment,
+    pub(crate) now: Timestamp,
 }
 
 pub(crate) type Anchor = (Moment, Timestamp);
@@ -52,7 +60,7 @@ impl Link {
             store,
             clock,
             lanes: Lanes::new(runtime),
-            anchors: Mutex::default(),
+            seen: Mutex::default(),
         }
     }
 
@@ -117,7 +125,13 @@ impl Link {
             .into_iter()
             .find_map(|(answer, request)| Some((answer.as_ref().ok()?.now, request)))
         {
-            self.remember(self.store.shard(&request.name), (sent, now));
+            let received = self.clock.now();
+            let seen = Seen {
+                sent,
+                received,
+                now,
+            };
+            self.remember(self.store.shard(&request.name), seen);
         }
         answers
     }
@@ -130,22 +144,26 @@ impl Link {
     /// The latest that the store's clock can show when a request about `name` that is sent now is
     /// carried out within the limit of a call; `None` before the first reply.
     pub(crate) fn not_after(&self, name: &LockName) -> Option<Timestamp> {
-        let shard = self.store.shard(name);
-        let anchors = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
-        let (sent, then) = (*anchors.get(shard.number())?)?;
-        drop(anchors);
+        let Seen { sent, now, .. } = self.seen(name)?;
         let elapsed = self.clock.now().since(sent);
-        Some(then.plus(elapsed + elapsed / 1000 + CALL_LIMIT))
+        Some(now.plus(elapsed + elapsed / 1000 + CALL_LIMIT))
     }
 
-    fn remember(&self, shard: Shard, (sent, now): Anchor) {
-        let mut anchors = self.anchors.lock().unwrap_or_else(PoisonError::into_inner);
-        if anchors.len() <= shard.number() {
-            anchors.resize(shard.number() + 1, None);
+    /// What the clock said last by which a lock of this name is kept; `None` before the first reply.
+    pub(crate) fn seen(&self, name: &LockName) -> Option<Seen> {
+        let shard = self.store.shard(name);
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen.get(shard.number())?
+    }
+
+    fn remember(&self, shard: Shard, newer: Seen) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() <= shard.number() {
+            seen.resize(shard.number() + 1, None);
         }
-        let anchor = &mut anchors[shard.number()];
-        if anchor.is_none_or(|(known, _)| known <= sent) {
-            *anchor = Some((sent, now));
+        let seen = &mut seen[shard.number()];
+        if seen.is_none_or(|known| known.sent <= newer.sent) {
+            *seen = Some(newer);
         }
     }
 }

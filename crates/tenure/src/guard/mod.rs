@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Convert, Error, ErrorKind, Fence, Kind, Lease, LockName, Mode, Moment, Outcome, Ttl,
+    Action, Convert, Error, ErrorKind, Fence, Kind, Lease, LockName, Mode, Moment, Outcome,
+    Timestamp, Ttl,
 };
 use tokio::sync::watch;
 
@@ -266,6 +267,11 @@ impl Guard {
             shared.hold.give_up(now);
         }
         lease
+    }
+
+    /// When it is dropped, it is given back only when the store's clock has reached `until`.
+    pub(crate) fn keep_until(&self, until: Timestamp) {
+        self.hold().keep_until(until);
     }
 
     /// Waits until the hold is over, whatever the reason.

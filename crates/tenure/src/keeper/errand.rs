@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{
     Action, BoxFuture, Cancel, Lease, LockName, Moment, OwnerId, Release, Request, Retry, Shard,
-    Ttl,
+    Timestamp, Ttl,
 };
 
 use super::BATCH;
@@ -21,6 +21,8 @@ use crate::random;
 #[derive(Debug)]
 pub(crate) struct Errand {
     request: Request,
+    /// Not before the store's clock has reached this.
+    due: Timestamp,
     /// After this long, what is to be undone has ended by itself.
     matters_for: Duration,
     times: Times,
@@ -38,7 +40,10 @@ pub(crate) enum Times {
 impl Errand {
     /// Ends a hold.
     pub(crate) fn release(hold: &Hold) -> Self {
-        Self::give_back(hold.name.clone(), hold.lease, hold.longest_ttl())
+        Self {
+            due: hold.kept_until(),
+            ..Self::give_back(hold.name.clone(), hold.lease, hold.longest_ttl())
+        }
     }
 
     /// Ends a hold that nobody has, and for which no longer ttl than this was asked.
@@ -46,6 +51,7 @@ impl Errand {
         let Lease { owner, fence } = lease;
         Self {
             request: Action::Release(Release { owner, fence }).on(name),
+            due: AT_ONCE,
             matters_for: crate::acquire::longest(ttl),
             times: Times::Once,
         }
@@ -56,6 +62,7 @@ impl Errand {
         let request = Action::Cancel(Cancel { owner }).on(name);
         Self {
             request,
+            due: AT_ONCE,
             matters_for: ttl.duration() + crate::acquire::ALIVE_FOR,
             times,
         }
@@ -64,6 +71,8 @@ impl Errand {
 
 /// Calls under way at once, for each shard of the store; what comes meanwhile joins the next one.
 const CALLS: usize = 4;
+/// Every clock has reached this.
+const AT_ONCE: Timestamp = Timestamp::from_micros(0);
 /// How long to wait before an errand that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -80,6 +89,7 @@ pub(super) struct Errands {
 /// An errand that is not done, and until when it matters.
 struct Open {
     request: Request,
+    due: Timestamp,
     until: Moment,
     times: Times,
 }
@@ -97,6 +107,7 @@ impl Errands {
     pub(super) fn add(&mut self, errand: Errand) {
         self.queue(Open {
             request: errand.request,
+            due: errand.due,
             until: self.link.now().plus(errand.matters_for),
             times: errand.times,
         });
@@ -157,10 +168,13 @@ impl Errands {
 
 /// One call; answers what has to be done again.
 async fn call(link: Arc<Link>, batch: Vec<Open>) -> Vec<Open> {
+    let (batch, mut again) = only_due(&link, batch).await;
+    if batch.is_empty() {
+        return again;
+    }
     let requests: Vec<Request> = batch.iter().map(|open| open.request.clone()).collect();
     let answers = link.ask_all(&requests, CALL_LIMIT).await;
     let now = link.now();
-    let mut again = Vec::new();
     for (mut open, answer) in batch.into_iter().zip(answers) {
         let repeated = match answer {
             Ok(_) => std::mem::replace(&mut open.times, Times::Once) == Times::Twice,
@@ -171,4 +185,20 @@ async fn call(link: Arc<Link>, batch: Vec<Open>) -> Vec<Open> {
         }
     }
     again
+}
+
+/// Those that may be run now, and those that may not yet. If one has to wait for the store's clock, the store is
+/// asked for it: the server that will run it may be another one than the last that answered.
+async fn only_due(link: &Link, batch: Vec<Open>) -> (Vec<Open>, Vec<Open>) {
+    let Some(waits) = batch.iter().find(|open| open.due > AT_ONCE) else {
+        return (batch, Vec::new());
+    };
+    let look = [Action::Inspect.on(waits.request.name.clone())];
+    let answer = link.ask_all(&look, CALL_LIMIT).await.pop();
+    let clock = answer.and_then(Result::ok).map_or(AT_ONCE, |it| it.now);
+    let now = link.now();
+    let (due, early): (Vec<_>, Vec<_>) = batch.into_iter().partition(|open| open.due <= clock);
+    // Later it has ended by itself.
+    let again = early.into_iter().filter(|open| now < open.until);
+    (due, again.collect())
 }

@@ -1,16 +1,19 @@
 //! [`WorkerNumber`]: a small number that nobody else has as long as this process lives; and in
-//! `ids.rs` what it is good for.
+//! `ids.rs` what it is good for: ids, put together in `stamp.rs` from what `sight.rs` knows of the store's time.
 
 mod ids;
+mod sight;
+mod stamp;
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use tenure_core::{Error, ErrorKind, Fence, LockName, Moment, Order, Retry};
+use tenure_core::{Clocks, Error, ErrorKind, Fence, LockName, Moment, Retry};
 
 use crate::client::Tenure;
 use crate::guard::Guard;
+use crate::link::Seen;
 use crate::lock::Attempt;
 use crate::random;
 use crate::standing::Loss;
@@ -54,6 +57,8 @@ pub struct WorkerNumber {
     guard: Guard,
     /// When the store had surely given it.
     taken: Moment,
+    /// By how many clocks the store tells the time.
+    clocks: Clocks,
 }
 
 /// How many numbers are tried before the store is asked which are free: with half of them taken, one
@@ -163,6 +168,7 @@ impl WorkerPool {
                 number,
                 guard,
                 taken: self.tenure.clock().now(),
+                clocks: self.tenure.guarantees().clocks,
             })),
             Attempt::Busy(_) => Ok(None),
         }
@@ -231,9 +237,9 @@ impl WorkerNumber {
         Ids::new(self).await
     }
 
-    /// Whether the store's time is the one by which fences are made: that of a quorum is not.
-    fn has_one_clock(&self) -> bool {
-        self.tenure.guarantees().order != Order::Race
+    /// What the store's clock said last.
+    fn seen(&self) -> Option<Seen> {
+        self.tenure.link().seen(self.guard.name())
     }
 }
 

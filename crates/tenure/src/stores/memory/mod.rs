@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tenure_core::{
-    Action, BoxFuture, Decision, Error, Finding, Guarantees, Handover, Holds, Inbox, Listener,
-    Listing, Liveness, LockName, LockState, Order, Outcome, Promise, PromiseId, Push, PushedGrant,
-    Reply, Request, Severity, Shard, Store, Timestamp, decide,
+    Action, BoxFuture, Clocks, Decision, Error, Finding, Guarantees, Handover, Holds, Inbox,
+    Listener, Listing, Liveness, LockName, LockState, Order, Outcome, Promise, PromiseId, Push,
+    PushedGrant, Reply, Request, Severity, Shard, Store, Timestamp, decide,
 };
 
 use crate::clock::Clock;
@@ -226,6 +226,7 @@ pub const GUARANTEES: Guarantees = Guarantees {
     store: "memory",
     scope: "clients in this process that share the store",
     clock: "the client's own clock",
+    clocks: Clocks::One,
     wake_up: "direct call",
     order: Order::Arrival,
     permits: true,

@@ -58,11 +58,11 @@ pub(super) fn latest(ends: &mut [Moment], needed: usize) -> Option<Moment> {
     ends.get(needed.checked_sub(1)?).copied()
 }
 
-/// The number that a majority of `values` does not exceed and a majority reaches: one member that is
-/// far off does not move it.
+/// The number in the middle: one member that is far off does not move it. Of an even count the lower one,
+/// so that more than half reach it: no fence is ahead of half of the clocks.
 pub(super) fn median(mut values: Vec<u64>) -> Option<u64> {
     values.sort_unstable();
-    values.get(values.len() / 2).copied()
+    values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
 #[cfg(test)]
@@ -103,6 +103,8 @@ mod tests {
     fn one_clock_far_off_does_not_move_the_median() {
         assert_eq!(median(vec![5, 6, 7, 8, u64::MAX]), Some(7));
         assert_eq!(median(vec![0, 6, 7]), Some(6));
+        assert_eq!(median(vec![0, 6, 7, u64::MAX]), Some(6), "the lower of two");
+        assert_eq!(median(vec![5, u64::MAX]), Some(5));
         assert_eq!(median(Vec::new()), None);
     }
 

@@ -1,6 +1,6 @@
 //! What a quorum of Redis servers promises, in honest words.
 
-use tenure_core::{Guarantees, Holds, Order, Promise, PromiseId};
+use tenure_core::{Clocks, Guarantees, Holds, Order, Promise, PromiseId};
 
 const S3: Promise = Promise {
     id: PromiseId::S3,
@@ -30,6 +30,7 @@ pub const MAJORITY: Guarantees = Guarantees {
     store: "redlock",
     scope: "all clients of the same servers (and database and prefix), on any machine",
     clock: "the wall clocks of the servers; of a lease, that of the slowest of the fastest majority",
+    clocks: Clocks::Several,
     wake_up: "a message from every server that the lock may be free (RESP3), then a race",
     order: Order::Race,
     permits: false,
@@ -61,6 +62,7 @@ pub const UNANIMOUS: Guarantees = Guarantees {
     store: "redis+all",
     scope: "all clients of the same servers (and database and prefix), on any machine",
     clock: "the wall clocks of the servers; of a lease, that of the first to end it",
+    clocks: Clocks::Several,
     wake_up: MAJORITY.wake_up,
     order: Order::Race,
     permits: false,

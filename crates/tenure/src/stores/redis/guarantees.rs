@@ -1,12 +1,13 @@
 //! What one Redis server, and one that Sentinel watches over, promises, in honest words.
 
-use tenure_core::{Guarantees, Holds, Order, Promise, PromiseId};
+use tenure_core::{Clocks, Guarantees, Holds, Order, Promise, PromiseId};
 
 /// What the Redis store promises.
 pub const GUARANTEES: Guarantees = Guarantees {
     store: "redis",
     scope: "all clients of one Redis server (and database and prefix), on any machine",
     clock: "the server's wall clock",
+    clocks: Clocks::OneAtATime,
     wake_up: "a message on the same connection (RESP3), or on a second one (RESP2)",
     order: Order::Arrival,
     permits: true,
@@ -62,6 +63,7 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
     scope: "all clients of one service of the same sentinels (and database and prefix), on any \
             machine",
     clock: "the primary's wall clock",
+    clocks: Clocks::OneAtATime,
     wake_up: "a message on the same connection (RESP3), or on a second one (RESP2), once the \
               sentinels have confirmed the primary",
     order: Order::Arrival,
@@ -113,6 +115,7 @@ pub const CLUSTER_GUARANTEES: Guarantees = Guarantees {
     store: "redis+cluster",
     scope: "all clients of one Redis Cluster (and prefix), on any machine",
     clock: "the wall clock of the node that has the lock's slot",
+    clocks: Clocks::OneAtATime,
     wake_up: "a message on the connection to that node (RESP3), or on a second one (RESP2), once a \
               majority of the primaries has confirmed the node",
     order: Order::Arrival,

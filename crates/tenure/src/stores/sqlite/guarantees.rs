@@ -1,12 +1,13 @@
 //! What the SQLite store promises, and what breaks it.
 
-use tenure_core::{Guarantees, Holds, Order, Promise, PromiseId};
+use tenure_core::{Clocks, Guarantees, Holds, Order, Promise, PromiseId};
 
 /// What the SQLite store promises.
 pub const GUARANTEES: Guarantees = Guarantees {
     store: "sqlite",
     scope: "processes of one machine that use the same file",
     clock: "time since boot (CLOCK_BOOTTIME), which never jumps and counts sleep",
+    clocks: Clocks::One,
     wake_up: "Unix datagram with the grant, a poll of the file as a net",
     order: Order::Arrival,
     permits: true,

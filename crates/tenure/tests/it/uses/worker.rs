@@ -144,9 +144,11 @@ mod in_virtual_time {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_does_not_tell_its_time_again_costs_accuracy_only() {
+    async fn a_store_that_is_seldom_heard_of_costs_accuracy_only() {
         let world = World::new().await;
-        let ids = ids(&world.tenure).await;
+        // Renewed every third of a day.
+        let pool = world.tenure.worker_number("ids", 1).ttl(secs(86_400));
+        let ids = pool.acquire().await.unwrap().into_ids().await.unwrap();
         world.script(Rule::on("inspect").does(Fault::Fail));
         let mut last = 0;
         for _ in 0..100 {
@@ -182,7 +184,79 @@ mod in_virtual_time {
 #[cfg(feature = "redis")]
 mod on_redis {
     use super::*;
+    use crate::support::clock::ClockedServer;
     use crate::support::redis_server::RedisServer;
+
+    /// What a failover to a server with the same data and a clock that is behind looks like to everybody.
+    #[tokio::test]
+    async fn no_id_is_made_twice_when_the_next_server_is_three_seconds_behind() {
+        let server = ClockedServer::start();
+        // Opened long ago, by either clock.
+        server.set(-3_600);
+        let (one, two) = Place::new(server.url(), ()).two().await;
+        server.set(0);
+        let pool = |tenure: &Tenure| tenure.worker_number("ids", 1).acquire();
+        let ids = pool(&one).await.unwrap().into_ids().await.unwrap();
+        let mut made = Vec::new();
+        make(&ids, &mut made, 700).await;
+        server.set(-3);
+        make(&ids, &mut made, 300).await;
+        // The one who drops it has not heard of the new clock yet.
+        drop(ids);
+        let next = pool(&two).await.unwrap();
+        let fence = Duration::from_micros(next.fence().as_u64());
+        let next = next.into_ids().await.unwrap();
+        let first = next.next().await.unwrap();
+        assert!(Duration::from_millis(first >> 21) > fence + Duration::from_millis(999));
+        made.push(first);
+        make(&next, &mut made, 1_500).await;
+        let repeated = made.len() - made.iter().collect::<HashSet<_>>().len();
+        assert_eq!(repeated, 0, "of {}", made.len());
+    }
+
+    /// Whoever lives through it follows the new clock, and waits for it.
+    #[tokio::test]
+    async fn a_living_worker_follows_the_clock_of_the_next_server() {
+        let server = ClockedServer::start();
+        server.set(-3_600);
+        let tenure = tenure::connect(&server.url()).await.unwrap();
+        server.set(0);
+        let worker = tenure.worker_number("ids", 1).acquire().await.unwrap();
+        let ids = worker.into_ids().await.unwrap();
+        let last = ids.next().await.unwrap();
+        server.set(-3);
+        let (there, _) = tenure.inspect("anything").await.unwrap();
+        assert!(Duration::from_micros(there.as_micros()) < Duration::from_millis(last >> 21));
+        let mut rest = Vec::new();
+        while let Some(id) = ids.try_next().unwrap() {
+            rest.push(id);
+        }
+        assert!(
+            rest.iter().all(|id| id >> 21 == last >> 21),
+            "no later than it"
+        );
+        let next = ids.next().await.unwrap();
+        assert!(next >> 21 > last >> 21);
+        let (there, _) = tenure.inspect("anything").await.unwrap();
+        assert!(Duration::from_micros(there.as_micros()) >= Duration::from_millis(next >> 21));
+        server.set(-30);
+        tenure.inspect("anything").await.unwrap();
+        let refused = ids.try_next().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    }
+
+    /// Some in every millisecond, for so many milliseconds.
+    async fn make(ids: &Ids, made: &mut Vec<u64>, millis: u64) {
+        let first = ids.next().await.unwrap();
+        made.push(first);
+        while made
+            .last()
+            .is_some_and(|last| last >> 21 < (first >> 21) + millis)
+        {
+            made.push(ids.next().await.unwrap());
+            tokio::task::yield_now().await;
+        }
+    }
 
     #[tokio::test]
     async fn a_server_that_forgot_gives_nobody_a_number_that_is_taken() {
