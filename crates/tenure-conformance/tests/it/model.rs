@@ -142,6 +142,7 @@ impl Store for ModelStore {
             store: "model",
             scope: "one test",
             clock: "turned by hand",
+            clocks: tenure_core::Clocks::One,
             wake_up: "direct call",
             order: tenure_core::Order::Arrival,
             permits: true,
