@@ -86,7 +86,7 @@ pub struct Record {
     pub until: Timestamp,
     /// The longest lease that the waiting protects.
     pub max_ttl: Duration,
-    /// Whether that server kept everything that it acknowledged.
+    /// Whether that server [kept everything](Seen::keeps_everything) that it acknowledged.
     pub durable: bool,
     /// Why it began.
     pub cause: Cause,
@@ -151,12 +151,28 @@ pub struct Seen {
     pub took_over: bool,
     /// How long it has been running, at least.
     pub age: Duration,
-    /// Whether it keeps everything that it acknowledges, also in a crash.
+    /// Whether it saves everything before it acknowledges it, and so has it again after a crash. Says
+    /// nothing about others that have a copy of its data.
     pub durable: bool,
+    /// Whether others follow its data now.
+    pub has_replicas: bool,
     /// Whether there are traces of data having been wiped since it started.
     pub wiped: bool,
     /// What its clock shows.
     pub now: Timestamp,
+}
+
+impl Seen {
+    /// Whether this server will have everything that it acknowledges also after its next restart: what a
+    /// record says of the server that wrote it ([`Record::durable`]).
+    ///
+    /// That it saves every write is not enough. A replica has a copy of the data, the record included, and
+    /// perhaps not the last writes; once it has been promoted and restarted nothing tells it from its
+    /// primary. That there is none, and never will be, only a person can say.
+    #[must_use]
+    pub fn keeps_everything(&self, greeting: &Greeting) -> bool {
+        self.durable && greeting.no_replicas && !self.has_replicas && !self.took_over
+    }
 }
 
 /// How careful a client is with a server that may have forgotten.
@@ -184,6 +200,9 @@ pub struct Greeting {
     pub knew: bool,
     /// The longest lease that waiting protects.
     pub max_ttl: Duration,
+    /// Whether a person has said that the server has no replicas, and never gets one that could take
+    /// its place. **Unsafe** if that is wrong: see [`Seen::keeps_everything`].
+    pub no_replicas: bool,
 }
 
 /// What follows from a [`hello`].
@@ -230,7 +249,8 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
         Some(record) if record.is_of(seen) => return Hello::Known(record.life),
         // Whose data it took over was in use until a moment ago, however old this server is.
         _ if seen.took_over => whole,
-        Some(record) if record.durable && seen.durable => Duration::ZERO,
+        // The same disk, as nobody else has one like it, and nothing was lost from it.
+        Some(record) if record.durable && seen.keeps_everything(greeting) => Duration::ZERO,
         _ if strict => whole,
         Some(_) => rest,
         None if greeting.knew => whole,

@@ -41,6 +41,10 @@ pub struct CommonArgs {
     /// Redlock is a majority of three or more independent Redis servers; redis+all://HOST1,HOST2 needs
     /// all of two or more; redlocks:// and rediss+all:// are the same with TLS.
     ///
+    /// Options of a Redis server follow after `?`, with `&` between: max_ttl=30s (the longest lease that
+    /// is protected if it forgets), recovery=careful|strict|open|off, replicas=none (it has no replica that
+    /// could ever take its place), min_replicas=N, prefix=TEXT, call_timeout=2s and others.
+    ///
     /// Without it: $TENURE_STORE, then `store = "…"` in ./tenure.toml, in
     /// $XDG_CONFIG_HOME/tenure/config.toml or in /etc/tenure/config.toml, then a SQLite file in your
     /// state folder, which is shared by the processes of this machine only.

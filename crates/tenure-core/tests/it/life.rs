@@ -33,6 +33,7 @@ fn same() -> Seen {
         took_over: false,
         age: seconds(3600),
         durable: false,
+        has_replicas: false,
         wiped: false,
         now: START,
     }
@@ -52,6 +53,15 @@ fn greeting(recovery: Recovery) -> Greeting {
         recovery,
         knew: false,
         max_ttl: MAX_TTL,
+        no_replicas: false,
+    }
+}
+
+/// Somebody who was told that the server has no replicas.
+fn sure(recovery: Recovery) -> Greeting {
+    Greeting {
+        no_replicas: true,
+        ..greeting(recovery)
     }
 }
 
@@ -162,54 +172,82 @@ fn strict_takes_no_server_for_new_and_no_age_for_an_excuse() {
     assert_eq!(waits(Some(&record()), &restarted, &strict), wait(MAX_TTL));
 }
 
-#[test]
-fn a_server_that_kept_everything_before_and_after_is_open_at_once() {
-    let kept = Record {
+/// A server that saves every write, before a restart and after.
+fn kept() -> (Record, Seen) {
+    let record = Record {
         durable: true,
         ..record()
     };
-    let durable = Seen {
+    let seen = Seen {
         durable: true,
         ..restarted(0)
     };
-    let strict = greeting(Recovery::Strict);
-    assert_eq!(careful(Some(&kept), &durable), OPEN);
-    assert_eq!(waits(Some(&kept), &durable, &strict), OPEN);
+    (record, seen)
+}
+
+#[test]
+fn a_server_that_saves_every_write_and_has_no_replicas_is_open_at_once() {
+    let (written, durable) = kept();
+    for recovery in [Recovery::Open, Recovery::Careful, Recovery::Strict] {
+        assert_eq!(waits(Some(&written), &durable, &sure(recovery)), OPEN);
+    }
+    let careful =
+        |record: Option<&Record>, seen: &Seen| waits(record, seen, &sure(Recovery::Careful));
     // Made durable only since; not durable any more; not its own data; nothing that would say so.
     assert_eq!(careful(Some(&record()), &durable), wait(WHOLE));
-    assert_eq!(careful(Some(&kept), &restarted(0)), wait(WHOLE));
+    assert_eq!(careful(Some(&written), &restarted(0)), wait(WHOLE));
     let promoted = Seen {
         took_over: true,
         ..durable.clone()
     };
-    assert_eq!(careful(Some(&kept), &promoted), wait(MAX_TTL));
+    assert_eq!(careful(Some(&written), &promoted), wait(MAX_TTL));
     assert_eq!(careful(None, &durable), wait(WHOLE));
+}
+
+#[test]
+fn unless_somebody_says_that_it_has_no_replicas_it_waits_like_any_other() {
+    let (written, durable) = kept();
+    assert_eq!(careful(Some(&written), &durable), wait(WHOLE));
+    let strict = greeting(Recovery::Strict);
+    assert_eq!(waits(Some(&written), &durable, &strict), wait(MAX_TTL));
+    // Nor does it help to say so where it can be seen to be wrong.
+    let followed = Seen {
+        has_replicas: true,
+        ..durable
+    };
+    let sure = sure(Recovery::Careful);
+    assert_eq!(waits(Some(&written), &followed, &sure), wait(WHOLE));
+}
+
+#[test]
+fn a_record_says_that_everything_is_kept_only_if_that_is_so_and_somebody_said_so() {
+    let (_, durable) = kept();
+    let (told, untold) = (sure(Recovery::Strict), greeting(Recovery::Strict));
+    assert!(durable.keeps_everything(&told));
+    assert!(!durable.keeps_everything(&untold));
+    assert!(!same().keeps_everything(&told));
+    for followed in [false, true] {
+        let seen = Seen {
+            has_replicas: followed,
+            took_over: !followed,
+            ..durable.clone()
+        };
+        assert!(!seen.keeps_everything(&told), "{seen:?}");
+    }
 }
 
 #[test]
 fn a_life_that_replaces_one_which_is_still_recovering_does_not_open_before_it() {
     let still = |left| Record {
-        durable: true,
         until: START.plus(left),
-        ..record()
+        ..kept().0
     };
-    let durable = Seen {
-        durable: true,
-        ..restarted(0)
-    };
-    assert_eq!(
-        careful(Some(&still(seconds(7))), &durable),
-        wait(seconds(7))
-    );
-    assert_eq!(
-        careful(Some(&still(seconds(7))), &restarted(3600)),
-        wait(seconds(7))
-    );
+    let (_, durable) = kept();
+    let sure = |record: Record, seen: &Seen| waits(Some(&record), seen, &sure(Recovery::Careful));
+    assert_eq!(sure(still(seconds(7)), &durable), wait(seconds(7)));
+    assert_eq!(sure(still(seconds(7)), &restarted(3600)), wait(seconds(7)));
     // Not for longer than anything can last, whatever the clock has done since.
-    assert_eq!(
-        careful(Some(&still(seconds(7200))), &durable),
-        wait(MAX_TTL)
-    );
+    assert_eq!(sure(still(seconds(7200)), &durable), wait(MAX_TTL));
 }
 
 #[test]

@@ -86,7 +86,9 @@ async fn a_stopped_server_is_unavailable_within_the_call_timeout() {
 #[tokio::test]
 async fn a_server_that_restarts_with_its_data_forgets_neither_holder_nor_queue() {
     let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let (holder, waiter) = (peer(&server).await, peer(&server).await);
+    let url = format!("{}&replicas=none", server.url());
+    let holder = Peer::new(store(&url).await).await;
+    let waiter = Peer::new(store(&url).await).await;
     let lease = holder.take("lock", &bid()).await;
     let next = bid();
     waiter.queue("lock", &next).await;

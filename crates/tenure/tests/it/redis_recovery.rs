@@ -13,6 +13,9 @@ use crate::support::wait::{eventually, eventually_async};
 /// Leases and what is protected: short, so that tests need not wait for long.
 const TTL: Duration = Duration::from_secs(3);
 
+/// Where a server keeps its record.
+const RECORD: &str = "~tenure:{tenure:}:life";
+
 fn url(server: &RedisServer, recovery: &str) -> String {
     format!(
         "redis://{}?max_ttl=3s&recovery={recovery}",
@@ -170,17 +173,74 @@ async fn switched_off_it_gives_away_what_is_held() {
     assert!(second.fence() > guard.fence(), "fences grow all the same");
 }
 
+/// What makes a server save every write before it acknowledges it.
+const SAVES: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
 #[tokio::test]
-async fn a_server_that_keeps_every_write_is_open_at_once() {
-    let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let holder = client(&server, "open").await;
+async fn a_server_that_keeps_every_write_and_has_no_replicas_is_open_at_once() {
+    let mut server = RedisServer::start_with(&SAVES);
+    let holder = client(&server, "open&replicas=none").await;
     let guard = hold(&holder, "lock").await;
     server.restart();
-    let free = newcomer(&server, "careful", "free").await;
+    let free = newcomer(&server, "strict&replicas=none", "free").await;
     assert!(matches!(free, Attempt::Acquired(_)), "{free:?}");
-    let held = newcomer(&server, "careful", "lock").await;
+    let held = newcomer(&server, "careful&replicas=none", "lock").await;
     assert!(matches!(held, Attempt::Busy(_)), "{held:?}");
     guard.release().await.unwrap();
+
+    // Whoever does not know that it has none waits, and so does everybody else then.
+    server.restart();
+    for recovery in ["careful", "careful&replicas=none"] {
+        let free = newcomer(&server, recovery, "free").await;
+        assert!(is_recovering(&free), "{recovery}: {free:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_says_that_a_server_has_no_replicas_is_told_if_it_has() {
+    let (primary, _replica) = replicated(&[]).await;
+    let wrong = url(&primary, "open&replicas=none");
+    let error = tenure::connect(&wrong).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    assert!(error.to_string().contains("replicas=none"), "{error}");
+}
+
+/// A server, and a replica that follows it since its record was written.
+async fn replicated(arguments: &[&str]) -> (RedisServer, RedisServer) {
+    let primary = RedisServer::start_with(arguments);
+    let first = hold(&client(&primary, "open").await, "first").await;
+    first.release().await.unwrap();
+    let arguments = [arguments, &["--repl-diskless-sync-delay", "0"]].concat();
+    let replica = RedisServer::start_with(&arguments);
+    let (host, port) = ("127.0.0.1", primary.port().to_string());
+    replica.command(&["REPLICAOF", host, &port]);
+    eventually("the replica follows", || {
+        let state = primary.command(&["INFO", "replication"]);
+        let there = replica.command(&["EXISTS", RECORD]);
+        let saving = replica.command(&["INFO", "persistence"]);
+        let busy = ["aof_rewrite_in_progress:1", "aof_rewrite_scheduled:1"];
+        let saved = !busy.iter().any(|it| saving.contains(it));
+        (state.contains("state=online") && there == "1" && saved).then_some(())
+    });
+    (primary, replica)
+}
+
+#[tokio::test]
+async fn a_promoted_replica_that_restarts_before_anybody_came_is_not_taken_for_its_primary() {
+    let (primary, mut replica) = replicated(&SAVES).await;
+    replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    // Nothing reaches the replica from here on.
+    let holder = client(&primary, "careful").await;
+    let guard = hold(&holder, "lock").await;
+    replica.command(&["REPLICAOF", "NO", "ONE"]);
+    // All that it has is on its disk, and nothing shows any more whose it was.
+    replica.restart();
+    assert_eq!(replica.command(&["EXISTS", RECORD]), "1", "it was saved");
+    for recovery in ["strict", "careful"] {
+        let attempt = newcomer(&replica, recovery, "lock").await;
+        assert!(is_recovering(&attempt), "{recovery}: {attempt:?}");
+    }
+    guard.ensure().unwrap();
 }
 
 /// The renewal of a holder that is still valid.
@@ -210,7 +270,7 @@ async fn a_promoted_replica_that_lags_behind_gives_nothing_away() {
     holder.take("before", &short(bid())).await;
     eventually("the replica follows", || {
         let state = primary.command(&["INFO", "replication"]);
-        let there = replica.command(&["EXISTS", "~tenure:{tenure:}:life"]);
+        let there = replica.command(&["EXISTS", RECORD]);
         (state.contains("state=online") && there == "1").then_some(())
     });
     replica.command(&["REPLICAOF", "127.0.0.1", "1"]);
@@ -272,16 +332,15 @@ async fn a_server_that_is_demoted_and_promoted_under_a_connection_is_noticed() {
 
 #[tokio::test]
 async fn a_server_that_saves_everything_goes_on_recovering_when_it_restarts_meanwhile() {
-    let saves = ["--appendonly", "yes", "--appendfsync", "always"];
-    let mut server = RedisServer::start_with(&saves);
-    let holder = client(&server, "open").await;
+    let mut server = RedisServer::start_with(&SAVES);
+    let holder = client(&server, "open&replicas=none").await;
     let guard = hold(&holder, "lock").await;
     server.command(&["FLUSHALL"]);
-    let attempt = newcomer(&server, "careful", "lock").await;
+    let attempt = newcomer(&server, "careful&replicas=none", "lock").await;
     assert!(is_recovering(&attempt), "{attempt:?}");
     // What it knows it keeps; but it does not know of the lock any more.
     server.restart();
-    let attempt = newcomer(&server, "careful", "lock").await;
+    let attempt = newcomer(&server, "careful&replicas=none", "lock").await;
     assert!(is_recovering(&attempt), "{attempt:?}");
     opens_while_held(&server, &guard).await;
 }

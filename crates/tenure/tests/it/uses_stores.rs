@@ -210,7 +210,8 @@ mod redis {
     async fn a_record_outlives_a_restart_of_a_server_that_persists() {
         let mut server =
             RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
-        let tenure = tenure::connect(&server.url()).await.unwrap();
+        let url = format!("{}&replicas=none", server.url());
+        let tenure = tenure::connect(&url).await.unwrap();
         let once = tenure.once_per("job", HOUR).sliding();
         let ran = once.run(async |_| Ok::<_, String>(())).await.unwrap();
         assert!(
@@ -225,7 +226,7 @@ mod redis {
         );
         server.kill();
         server.restart();
-        let fresh = tenure::connect(&server.url()).await.unwrap();
+        let fresh = tenure::connect(&url).await.unwrap();
         let turn = fresh.once_per("job", HOUR).begin().await.unwrap();
         assert!(matches!(turn, Turn::Counted(_)), "{turn:?}");
     }

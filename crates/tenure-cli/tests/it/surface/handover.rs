@@ -105,7 +105,7 @@ fn a_forced_release_ends_the_job_and_says_who_and_why() {
 fn a_waiter_sits_out_a_restart_of_the_store() {
     let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let world = World::new();
-    let url = server.url();
+    let url = format!("{}&replicas=none", server.url());
     let holder = world.hold("x", &["--store", &url]);
     let waiter = world.start(&["run", "x", "-q", "--store", &url, "echo", "mine"]);
     world.until_waiting_in(&["--store", &url], "x", 1);
@@ -123,7 +123,7 @@ fn a_waiter_sits_out_a_restart_of_the_store() {
 fn a_command_survives_a_short_outage_of_the_store() {
     let mut server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
     let world = World::new();
-    let url = server.url();
+    let url = format!("{}&replicas=none", server.url());
     let holder = world.start(&["run", "x", "--ttl", "6s", "--store", &url, "sleep", "4"]);
     eventually("it is held", || {
         let shown = world.json(&["show", "x", "--store", &url, "--json"]);

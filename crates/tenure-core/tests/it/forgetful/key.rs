@@ -16,8 +16,7 @@ impl World {
             u8::from(server.took_over)
                 | u8::from(server.wiped) << 1
                 | u8::from(server.greeted) << 2
-                | u8::from(server.kept) << 3
-                | self.left.kept << 4,
+                | self.left.kept << 3,
         );
         write_data(&mut key, &server.data);
         key.push(u8::try_from(server.earlier.len()).unwrap_or(u8::MAX));

@@ -15,7 +15,7 @@ mod world;
 
 use tenure_core::Mode;
 
-use model::{Bounds, Broken, Cast, Found, Rule, explore};
+use model::{Bounds, Broken, Cast, Found, Kind, Rule, explore};
 
 const WRITERS: Cast = [Mode::Exclusive; 3];
 const READERS_AND_A_NEW_WRITER: Cast = [Mode::Shared, Mode::Shared, Mode::Exclusive];
@@ -30,6 +30,7 @@ const LONG: Bounds = Bounds {
     clocks: 0,
     kept: 0,
     cast: WRITERS,
+    kind: Kind::Forgetful,
 };
 
 const WITH_LATE_MESSAGES: Bounds = Bounds {
@@ -39,6 +40,7 @@ const WITH_LATE_MESSAGES: Bounds = Bounds {
     clocks: 0,
     kept: 0,
     cast: WRITERS,
+    kind: Kind::Forgetful,
 };
 
 const TWICE: Bounds = Bounds {
@@ -48,6 +50,7 @@ const TWICE: Bounds = Bounds {
     clocks: 0,
     kept: 0,
     cast: WRITERS,
+    kind: Kind::Forgetful,
 };
 
 /// Enough to see what happens without a rule.
@@ -58,6 +61,7 @@ const SHORT: Bounds = Bounds {
     clocks: 0,
     kept: 0,
     cast: WRITERS,
+    kind: Kind::Forgetful,
 };
 
 /// Visits all states with all rules; the number shows that it does explore.
@@ -124,8 +128,8 @@ fn nor_do_clocks_that_are_fast_or_slow_within_the_margin() {
     nothing_goes_wrong(bounds, 50_000);
 }
 
-/// Wiped, and restarted before the waiting for that was over.
-const TWICE_AND_KEPT: Bounds = Bounds {
+/// Something happens to it, and it restarts with all that it has before the waiting for that was over.
+const THEN_KEPT: Bounds = Bounds {
     ticks: 2,
     kept: 1,
     ..TWICE
@@ -133,14 +137,39 @@ const TWICE_AND_KEPT: Bounds = Bounds {
 
 #[test]
 fn nor_does_a_restart_that_keeps_everything_after_a_loss() {
-    nothing_goes_wrong(TWICE_AND_KEPT, 50_000);
+    for (kind, at_least) in [
+        (Kind::Forgetful, 50_000),
+        // A replica without the last writes takes over, and then has all that it had.
+        (Kind::Durable, 20_000),
+        (Kind::Alone, 5_000),
+    ] {
+        nothing_goes_wrong(Bounds { kind, ..THEN_KEPT }, at_least);
+    }
 }
 
 #[test]
 fn opening_at_once_because_nothing_was_lost_this_time_gives_two_holders() {
     let rules = [Rule::RecoveryGoesOn];
-    let (_, broken) = explore(TWICE_AND_KEPT, &rules, Some(Found::TwoHolders));
+    let bounds = Bounds {
+        kind: Kind::Alone,
+        ..THEN_KEPT
+    };
+    let (_, broken) = explore(bounds, &rules, Some(Found::TwoHolders));
     assert!(broken.is_some());
+}
+
+#[test]
+fn to_say_that_a_server_has_no_replicas_when_it_has_gives_two_holders() {
+    let bounds = Bounds {
+        kind: Kind::SaidToBeAlone,
+        ..THEN_KEPT
+    };
+    let (_, broken) = explore(bounds, &[], Some(Found::TwoHolders));
+    let story = broken.expect("a copy looks like the original").story;
+    assert!(
+        story.contains("Promotion") && story.contains("RestartKept"),
+        "{story}"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use tenure_core::Mode;
 
 use super::client::CLIENTS;
+use super::server::Fault;
 use super::world::World;
 
 /// How far to look.
@@ -22,6 +23,35 @@ pub(super) struct Bounds {
     pub(super) kept: u8,
     /// Who wants to hold in which way.
     pub(super) cast: Cast,
+    pub(super) kind: Kind,
+}
+
+/// What a server is like, and what everybody was told about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It may lose what it has when it restarts, and has replicas.
+    Forgetful,
+    /// It saves every write, and has replicas that do.
+    Durable,
+    /// It saves every write, and has no replicas: everybody was told so.
+    Alone,
+    /// Everybody was told so, but it has replicas.
+    SaidToBeAlone,
+}
+
+impl Kind {
+    pub(super) fn is_said_to_be_alone(self) -> bool {
+        matches!(self, Self::Alone | Self::SaidToBeAlone)
+    }
+
+    /// Whether this can happen to such a server.
+    pub(super) fn allows(self, fault: Fault) -> bool {
+        match fault {
+            Fault::Wipe | Fault::RestartKept => true,
+            Fault::RestartEmpty | Fault::RestartFromCopy(_) => self == Self::Forgetful,
+            Fault::Promotion(_) | Fault::PromotionAhead(_) => self != Self::Alone,
+        }
+    }
 }
 
 /// In which way each client holds.

@@ -7,7 +7,7 @@ use tenure_core::{
     OwnerId, Phase, Record, Recovery, Seen, Timestamp, decide_in, hello,
 };
 
-use super::model::{Rule, Rules};
+use super::model::{Kind, Rule, Rules};
 
 /// Time passes in ticks of two seconds: as long as the age of a server may be off.
 pub(super) const TICK: Duration = Duration::from_secs(2);
@@ -43,8 +43,7 @@ pub(super) struct Server {
     pub(super) lives: u8,
     /// By how much its clock is ahead of the others'.
     pub(super) ahead: u8,
-    /// It says that it has kept everything when it last restarted.
-    pub(super) kept: bool,
+    pub(super) kind: Kind,
 }
 
 /// The ways to forget.
@@ -76,7 +75,7 @@ impl Fault {
 }
 
 impl Server {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(kind: Kind) -> Self {
         Self {
             data: Data::default(),
             earlier: Vec::new(),
@@ -87,7 +86,7 @@ impl Server {
             greeted: false,
             lives: 0,
             ahead: 0,
-            kept: false,
+            kind,
         }
     }
 
@@ -107,6 +106,9 @@ impl Server {
 
     /// Forgets; `None` if it cannot do so now.
     pub(super) fn forget(&self, fault: Fault, now: u8) -> Option<Self> {
+        if !self.kind.allows(fault) {
+            return None;
+        }
         let mut server = self.clone();
         match fault {
             Fault::Wipe => {
@@ -118,17 +120,12 @@ impl Server {
             Fault::RestartKept => {}
             Fault::RestartFromCopy(back) | Fault::Promotion(back) | Fault::PromotionAhead(back) => {
                 server.data = self.earlier.get(back)?.clone();
-                // What goes back in time, or has replicas, was none that keeps everything.
-                if let Some(record) = &mut server.data.record {
-                    record.durable = false;
-                }
             }
         }
         server.run += 1;
         server.took_over = matches!(fault, Fault::Promotion(_) | Fault::PromotionAhead(_));
         server.ahead += u8::from(matches!(fault, Fault::PromotionAhead(_)));
         server.started = if server.took_over { 0 } else { now };
-        server.kept = fault == Fault::RestartKept;
         server.wiped = false;
         server.greeted = false;
         server.earlier.clear();
@@ -142,6 +139,7 @@ impl Server {
             recovery: Recovery::Careful,
             knew,
             max_ttl: TICK * u32::from(TTL),
+            no_replicas: self.kind.is_said_to_be_alone(),
         };
         self.greeted = true;
         let mut verdict = hello(self.data.record.as_ref(), &seen, &greeting);
@@ -153,14 +151,12 @@ impl Server {
         }
         match verdict {
             Hello::Known(life) => life,
-            Hello::Begin { wait, .. } => {
-                self.begin(&seen, self.time(now).plus(wait), greeting.max_ttl)
-            }
+            Hello::Begin { wait, .. } => self.begin(&seen, self.time(now).plus(wait), &greeting),
             Hello::Disagree { .. } => unreachable!("all protect the same"),
         }
     }
 
-    fn begin(&mut self, seen: &Seen, until: Timestamp, max_ttl: Duration) -> Life {
+    fn begin(&mut self, seen: &Seen, until: Timestamp, greeting: &Greeting) -> Life {
         self.lives += 1;
         let life = Life::from_u64(u64::from(self.lives));
         self.data.record = Some(Record {
@@ -168,9 +164,8 @@ impl Server {
             run: seen.run.clone(),
             line: seen.line.clone(),
             until,
-            max_ttl,
-            // Whether it was so is seen when it restarts.
-            durable: true,
+            max_ttl: greeting.max_ttl,
+            durable: seen.keeps_everything(greeting),
             cause: Cause::Unknown,
             began: Vec::new(),
         });
@@ -190,7 +185,9 @@ impl Server {
                 } else {
                     Duration::ZERO
                 },
-            durable: self.kept,
+            durable: self.kind != Kind::Forgetful,
+            // One that attaches after anybody said hello is seen by nobody.
+            has_replicas: false,
             wiped: self.wiped,
             now: if rules.keep(Rule::RecoveryGoesOn) {
                 self.time(now)

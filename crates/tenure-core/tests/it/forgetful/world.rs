@@ -40,7 +40,7 @@ enum Event {
 
 impl World {
     pub(super) fn new(bounds: Bounds) -> Self {
-        let mut server = Server::new();
+        let mut server = Server::new(bounds.kind);
         server.hello(false, 0, Rules(&[]));
         Self {
             left: bounds,

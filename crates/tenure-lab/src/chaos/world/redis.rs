@@ -18,7 +18,9 @@ pub(super) fn start(program: &Program, network: &Network, plan: &Plan) -> io::Re
         .map(|_| network.link(server.port()))
         .collect();
     let links = links?;
-    let url = |port: u16| format!("redis://127.0.0.1:{port}?{}", max_ttl());
+    // Nobody has to wait then: a restart keeps everything, and there is no replica.
+    let said = if plan.durable { "&replicas=none" } else { "" };
+    let url = |port: u16| format!("redis://127.0.0.1:{port}?{}{said}", max_ttl());
     Ok(World {
         urls: links.iter().map(|link| url(link.port())).collect(),
         direct: url(server.port()),

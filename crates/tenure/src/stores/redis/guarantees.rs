@@ -24,9 +24,9 @@ pub const GUARANTEES: Guarantees = Guarantees {
             holds: Holds::If(
                 "nothing is evicted or deleted by others, no lease is longer than max_ttl (a server that \
                  restarts without its data or takes over from another waits that long and lets \
-                 nobody in, unless recovery is off), no primary goes on after it was replaced, and \
-                 the server's wall clock gains at most the margin and 0.1 % during a lease, by step \
-                 or by slew",
+                 nobody in, unless recovery is off), no primary goes on after it was replaced, replicas=none is \
+                 said of no server that has them, and the server's wall clock gains at most the margin and \
+                 0.1 % during a lease, by step or by slew",
             ),
         },
         Promise {

@@ -82,7 +82,7 @@ impl RedisStore {
     /// # Errors
     /// [`Configuration`](tenure_core::ErrorKind::Configuration) if the URL is wrong.
     pub fn connect_as_member(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        Self::lazily(Options::parse(url)?.for_a_member().for_replicas(), clock)
+        Self::lazily(Options::parse(url)?.for_a_member().for_replicas()?, clock)
     }
 
     /// For a node of a quorum: strict unless the URL says otherwise, and the server tells us of keys

@@ -58,6 +58,7 @@ impl Server {
             took_over: false,
             age,
             durable: false,
+            has_replicas: false,
             wiped: false,
             now,
         };
@@ -65,6 +66,7 @@ impl Server {
             recovery: Recovery::Careful,
             knew,
             max_ttl: self.max_ttl,
+            no_replicas: false,
         };
         let wait = match hello(self.record.as_ref(), &seen, &greeting) {
             Hello::Known(life) => return life,

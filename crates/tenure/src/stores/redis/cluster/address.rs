@@ -47,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<(Options, Vec<Address>), Error> {
             "a cluster has only one database: leave its number out",
         ));
     }
-    Ok((options.for_a_member().for_replicas(), nodes))
+    Ok((options.for_a_member().for_replicas()?, nodes))
 }
 
 fn wrong(message: impl Into<String>) -> Error {
@@ -81,6 +81,7 @@ mod tests {
         assert!(refusal("redis+cluster://one,one:6379").contains("twice"));
         assert!(refusal("redis+cluster://one/1").contains("only one database"));
         assert!(refusal("redis+cluster://one,t wo").contains("not the address"));
+        assert!(refusal("redis+cluster://one?replicas=none").contains("a replica does"));
         assert!(refusal("redis+cluster:one").contains("redis+cluster://host1"));
         assert!(!refusal("redis+cluster://u:hunter2@one,two?x=1").contains("hunter2"));
     }

@@ -17,7 +17,20 @@ pub(super) struct About {
     pub(super) eviction: Facts,
     pub(super) limit: Facts,
     pub(super) appending: Facts,
+    pub(super) rewriting: Facts,
     pub(super) saving: Facts,
+    /// What the URL says about others that have its data.
+    pub(super) said: Said,
+}
+
+/// What the URL says about replicas.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Nothing,
+    /// There are none, and never will be.
+    None,
+    /// They take the server's place.
+    TakeOver,
 }
 
 impl About {
@@ -91,11 +104,15 @@ impl About {
             .is_some_and(|value| value == "yes");
         let fsync = appending.get("appendfsync").map_or("", String::as_str);
         let saves = saving.get("save").is_some_and(|value| !value.is_empty());
+        let rewriting = self.rewriting.as_ref().ok();
+        let pauses = rewriting.and_then(|facts| facts.get("no-appendfsync-on-rewrite"));
         match (on, fsync, saves) {
-            (true, "always", _) => fine(
+            (true, "always", _) if pauses.is_some_and(|pauses| pauses != "no") => warning(
                 "persistence",
-                "appendonly with appendfsync always: a restart forgets nothing",
+                "appendonly with appendfsync always, but not while the file is rewritten: after a power \
+                 failure then the server may forget locks that are held. Set no-appendfsync-on-rewrite to no.",
             ),
+            (true, "always", _) => fine("persistence", self.durable()),
             (true, fsync, _) => warning(
                 "persistence",
                 format!(
@@ -108,14 +125,37 @@ impl About {
                 "persistence",
                 "snapshots only (save): a restart after a crash forgets everything since the last \
                  one, and with it locks that are held: nobody is let in then until they have ended, \
-                 unless recovery is off. appendonly yes with appendfsync always forgets nothing.",
+                 unless recovery is off. appendonly yes with appendfsync always forgets nothing, and with \
+                 ?replicas=none in the URL nobody waits after a restart.",
             ),
             (false, _, false) => warning(
                 "persistence",
                 "none: a restart forgets every lock, and nobody is let in then until they have ended, \
-                 unless recovery is off. appendonly yes with appendfsync always forgets nothing.",
+                 unless recovery is off. appendonly yes with appendfsync always forgets nothing, and with \
+                 ?replicas=none in the URL nobody waits after a restart.",
             ),
         }
+    }
+
+    /// What it means that every write is saved.
+    fn durable(&self) -> String {
+        let replication = self.replication.as_ref().ok();
+        let alone = replication.is_some_and(|facts| replicas_behind(facts).is_empty());
+        let meaning = match self.said {
+            Said::None => {
+                ", and the URL says that no replica ever takes its place: it is open at once"
+            }
+            Said::Nothing if alone => {
+                ". Nobody is let in for max_ttl all the same, because a replica that took its place would look \
+                 the same. If it has none and never gets one, say so with ?replicas=none in the URL of \
+                 every client: then it is open at once"
+            }
+            Said::Nothing | Said::TakeOver => {
+                ". A replica that takes its place may lack the last locks, so nobody is let in for \
+                 max_ttl all the same"
+            }
+        };
+        format!("appendonly with appendfsync always: a restart forgets nothing{meaning}")
     }
 
     fn replication(&self) -> Finding {
@@ -131,7 +171,17 @@ impl About {
             );
         }
         let behind = replicas_behind(facts);
+        let before = facts.get("master_replid2").map_or("", String::as_str);
+        let followed = before.contains(|digit| digit != '0');
         let Some(furthest) = behind.iter().max() else {
+            if followed && self.said == Said::None {
+                return warning(
+                    "replication",
+                    "the URL says replicas=none, but this server was a replica or had one, so after a \
+                     restart it waits like any other. Leave replicas=none out of the URL of every \
+                     client, unless that is over for good.",
+                );
+            }
             return fine("replication", "a single server, no replicas");
         };
         let safeguard = self.safeguard.as_ref().ok();

@@ -12,8 +12,8 @@ use tenure_core::{Error, Finding, Phase, Recovery, Severity, Timestamp};
 use super::connection::Link;
 use super::errors::Failure;
 use super::listing::{ask, time};
-use super::memory;
-use about::{About, Facts};
+use super::memory::{self, Caution};
+use about::{About, Facts, Said};
 
 /// How many round trips are timed.
 const PINGS: usize = 50;
@@ -42,7 +42,17 @@ pub(super) async fn diagnose(link: &Link) -> Result<Vec<Finding>, Error> {
         eviction: facts(link, &["CONFIG", "GET", "maxmemory-policy"]).await,
         limit: facts(link, &["CONFIG", "GET", "maxmemory"]).await,
         appending: facts(link, &["CONFIG", "GET", "append*"]).await,
+        rewriting: facts(link, &["CONFIG", "GET", "no-appendfsync-on-rewrite"]).await,
         saving: facts(link, &["CONFIG", "GET", "save"]).await,
+        said: match link.options.caution {
+            Caution {
+                no_replicas: true, ..
+            } => Said::None,
+            Caution {
+                replicated: true, ..
+            } => Said::TakeOver,
+            _ => Said::Nothing,
+        },
     };
     findings.extend(about.findings());
     findings.push(recovery(link).await);

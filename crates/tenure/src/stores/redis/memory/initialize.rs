@@ -2,6 +2,7 @@
 //! Where something speaks against that, it is said, and nothing is done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_core::{Cause, Error, ErrorKind, Phase, Recovery, Store};
 
@@ -9,10 +10,10 @@ use super::super::RedisStore;
 use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::super::listing;
-use super::greet;
 use super::look::{Look, look};
-use super::meet::{TRIES, interference, new_life, settle};
+use super::meet::{TRIES, greeting, interference, new_life, settle};
 use super::record::Beginning;
+use super::{Part, greet};
 use crate::clock::Clock;
 use crate::initialize::{Assurance, Initialization, Initialized};
 
@@ -98,13 +99,7 @@ pub(in super::super) async fn open(link: &Link) -> Result<Initialized, Error> {
         }
         let deadline = link.deadline();
         let live = link.live(deadline).await.map_err(failed)?;
-        let beginning = Beginning {
-            life: new_life().map_err(failed)?,
-            wait: std::time::Duration::ZERO,
-            cause: Cause::Vouched,
-            max_ttl: link.options.caution.max_ttl.duration(),
-            earlier: Vec::new(),
-        };
+        let beginning = vouched(link, None, &look).map_err(failed)?;
         let begins = [(None, look, beginning)];
         let settling = settle(link, &live, &begins, deadline);
         if settling.await.map_err(failed)? > 0 {
@@ -112,6 +107,19 @@ pub(in super::super) async fn open(link: &Link) -> Result<Initialized, Error> {
         }
     }
     Err(failed(interference()))
+}
+
+/// The life of a part that a person says to be new.
+pub(super) fn vouched(link: &Link, part: Part, look: &Look) -> Result<Beginning, Failure> {
+    let greeting = greeting(link, part);
+    Ok(Beginning {
+        life: new_life()?,
+        wait: Duration::ZERO,
+        cause: Cause::Vouched,
+        max_ttl: greeting.max_ttl,
+        durable: look.seen.keeps_everything(&greeting),
+        earlier: Vec::new(),
+    })
 }
 
 async fn greeted(link: &Link) -> Result<Look, Failure> {

@@ -19,7 +19,6 @@ pub(super) struct Look {
     pub(super) seen: Seen,
     /// How often data was wiped; looked at only if there is no record.
     pub(super) wipes: Option<u64>,
-    pub(super) has_replicas: bool,
     /// Its clock.
     pub(super) now: Timestamp,
 }
@@ -78,7 +77,6 @@ pub(super) async fn look(
         true => Some(wipes(link, live, deadline).await?),
         false => None,
     };
-    let has_replicas = !is(&replication, "connected_slaves", "0");
     let look = |text: String| {
         let record = read(&text);
         let wipes = traces.filter(|_| record.is_none());
@@ -89,7 +87,6 @@ pub(super) async fn look(
             record,
             seen,
             wipes,
-            has_replicas,
             now,
         }
     };
@@ -116,6 +113,7 @@ fn seen(
         durable: is(append, "appendonly", "yes")
             && is(append, "appendfsync", "always")
             && is(rewrite, "no-appendfsync-on-rewrite", "no"),
+        has_replicas: !is(replication, "connected_slaves", "0"),
         wiped: false,
         now,
     })

@@ -125,21 +125,14 @@ pub(super) enum Judged {
 }
 
 /// Decides whether this part of the server remembers.
-pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, Failure> {
+pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failure> {
     let caution = link.options.caution;
-    let replicated = caution.replicated || look.has_replicas || look.seen.took_over;
-    // The record may have come from another server, whose last grants never came: that of a slot from
-    // another node, that of a replica which was promoted and has restarted since from its primary.
-    look.seen.durable &= part.is_none() && !replicated;
-    let used = |slot| {
-        let member = link.options.keys.member();
-        member.is_some_and(|member| member.slots.is_used(slot))
-    };
-    let greeting = Greeting {
-        recovery: caution.recovery,
-        knew: link.memory.life(part).is_some() || part.is_some_and(used),
-        max_ttl: caution.max_ttl.duration(),
-    };
+    if caution.no_replicas && look.seen.has_replicas {
+        return Err(replicas_after_all());
+    }
+    let replicated = caution.replicated || look.seen.has_replicas || look.seen.took_over;
+    let greeting = greeting(link, part);
+    let durable = look.seen.keeps_everything(&greeting);
     let record = look.record.as_ref();
     let remembered = link
         .memory
@@ -157,6 +150,7 @@ pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, F
                 wait: record.until.since(look.now),
                 cause: Cause::Missed,
                 max_ttl: greeting.max_ttl,
+                durable,
                 earlier: merged(&record.began[1..], &remembered),
             };
             Ok(Judged::Begins(look, beginning))
@@ -179,11 +173,27 @@ pub(super) fn judge(link: &Link, part: Part, mut look: Look) -> Result<Judged, F
                 wait,
                 cause,
                 max_ttl: greeting.max_ttl,
+                durable,
                 earlier: began,
             };
             Ok(Judged::Begins(look, beginning))
         }
         (Hello::Known(_), None) => Err(interference()),
+    }
+}
+
+/// What we bring along.
+pub(super) fn greeting(link: &Link, part: Part) -> Greeting {
+    let caution = link.options.caution;
+    let used = |slot| {
+        let member = link.options.keys.member();
+        member.is_some_and(|member| member.slots.is_used(slot))
+    };
+    Greeting {
+        recovery: caution.recovery,
+        knew: link.memory.life(part).is_some() || part.is_some_and(used),
+        max_ttl: caution.max_ttl.duration(),
+        no_replicas: caution.no_replicas,
     }
 }
 
@@ -248,6 +258,15 @@ pub(super) fn interference() -> Failure {
     Failure::new(
         ErrorKind::Unavailable,
         "the server begins another life again and again: do several servers answer at this address?",
+    )
+}
+
+fn replicas_after_all() -> Failure {
+    Failure::new(
+        ErrorKind::Configuration,
+        "the URL says replicas=none, but this server has replicas: one that is promoted may lack the \
+         last grants, and could not be told from this server. Leave replicas=none out of the URL of \
+         every client, or detach them",
     )
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Caution {
     pub(super) max_ttl: Ttl,
     /// Whether each call also looks whether the server was demoted and promoted meanwhile.
     pub(super) replicated: bool,
+    /// Whether the URL says that there is no replica which could take the server's place.
+    pub(super) no_replicas: bool,
 }
 
 impl Default for Caution {
@@ -39,6 +41,7 @@ impl Default for Caution {
             recovery: Recovery::default(),
             max_ttl: Ttl::DEFAULT,
             replicated: false,
+            no_replicas: false,
         }
     }
 }

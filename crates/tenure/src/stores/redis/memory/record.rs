@@ -55,6 +55,8 @@ pub(super) struct Beginning {
     pub(super) wait: Duration,
     pub(super) cause: Cause,
     pub(super) max_ttl: Duration,
+    /// Whether the server [keeps everything](Seen::keeps_everything).
+    pub(super) durable: bool,
     /// When earlier lives began, the newest first.
     pub(super) earlier: Vec<Timestamp>,
 }
@@ -68,7 +70,7 @@ impl Beginning {
     /// All words of the record after `until`.
     pub(super) fn words(&self, seen: &Seen) -> String {
         let Seen { run, line, .. } = seen;
-        let durable = if seen.durable { "durable" } else { "-" };
+        let durable = if self.durable { "durable" } else { "-" };
         let (max_ttl, cause) = (self.max_ttl.as_millis(), self.cause.word());
         let earlier = self.earlier.iter().take(LIVES_KEPT - 1);
         let earlier: Vec<_> = earlier.map(|it| it.as_micros().to_string()).collect();
@@ -101,6 +103,7 @@ mod tests {
             took_over: false,
             age: Duration::ZERO,
             durable: true,
+            has_replicas: false,
             wiped: false,
             now: seconds(100),
         }
@@ -118,13 +121,15 @@ mod tests {
                 wait: Duration::from_secs(3),
                 cause: Cause::Wiped,
                 max_ttl: Duration::from_secs(30),
+                durable: earlier.is_empty(),
                 earlier,
             };
             let words = beginning.words(&seen());
             let text = format!("v1 {} 103000000 {words}", beginning.life);
             let record = read(&text).expect("a record");
             assert_eq!(record.life, beginning.life);
-            assert!(record.is_of(&seen()) && record.durable);
+            assert!(record.is_of(&seen()));
+            assert_eq!(record.durable, beginning.durable);
             assert_eq!((record.until, record.cause), (seconds(103), Cause::Wiped));
             let began = std::iter::once(seconds(100)).chain(beginning.earlier);
             let began: Vec<_> = began.collect();

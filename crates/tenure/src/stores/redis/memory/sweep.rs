@@ -1,15 +1,13 @@
 //! One slot of a node was found to have forgotten, or may have: most likely its neighbours have, too. They
 //! begin to wait now and not when somebody first asks for them.
 
-use std::time::Duration;
-
-use tenure_core::{Cause, Moment, Phase, Record, Timestamp};
+use tenure_core::{Moment, Phase, Record, Timestamp};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
+use super::initialize::vouched;
 use super::look::{Look, look};
-use super::meet::{Judged, judge, new_life, settle};
-use super::record::Beginning;
+use super::meet::{Judged, judge, settle};
 use super::{AT_ONCE, Part};
 
 /// Goes through the slots of the node in the background, from this one on, until there are some that
@@ -140,13 +138,7 @@ pub(in super::super) async fn open_node(link: &Link) -> Result<usize, Failure> {
             if record.is_some_and(|record| record.is_of(&look.seen) && open(record)) {
                 continue;
             }
-            let beginning = Beginning {
-                life: new_life()?,
-                wait: Duration::ZERO,
-                cause: Cause::Vouched,
-                max_ttl: link.options.caution.max_ttl.duration(),
-                earlier: Vec::new(),
-            };
+            let beginning = vouched(link, *part, &look)?;
             begins.push((*part, look, beginning));
         }
         opened += settle(link, &live, &begins, deadline).await?;

@@ -21,7 +21,8 @@ use super::replicas::Replicas;
 use super::sentinel::Service;
 use crate::stores::url_options::nearest;
 use values::{
-    call_timeout, database, max_ttl, min_replicas, prefix, protocol, recovery, replica_timeout,
+    call_timeout, database, max_ttl, min_replicas, no_replicas, prefix, protocol, recovery,
+    replica_timeout,
 };
 
 pub(super) use address::{Address, Credentials, connection_info};
@@ -31,12 +32,13 @@ pub(super) const RESERVED: &str = "~tenure:";
 
 const DEFAULT_PREFIX: &str = "tenure:";
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "prefix",
     "protocol",
     "call_timeout",
     "min_replicas",
     "replica_timeout",
+    "replicas",
     "max_ttl",
     "recovery",
     "db",
@@ -126,10 +128,10 @@ impl Options {
             seen.push(key);
         }
         options.check_replicas(seen.iter().any(|key| key == "replica_timeout"))?;
-        Ok(match options.address {
+        match options.address {
             Address::Service(_) => options.for_a_member().for_replicas(),
-            _ => options,
-        })
+            _ => Ok(options),
+        }
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), Error> {
@@ -143,6 +145,7 @@ impl Options {
             "call_timeout" => self.call_timeout = call_timeout(value)?,
             "min_replicas" => self.replicas = Some(min_replicas(value, self.replicas)?),
             "replica_timeout" => self.replicas = Some(replica_timeout(value, self.replicas)?),
+            "replicas" => self.caution.no_replicas = no_replicas(value)?,
             "sentinel_user" | "sentinel_pass" => return self.set_service(key, value),
             "max_ttl" => self.caution.max_ttl = max_ttl(value)?,
             "recovery" => {
@@ -176,9 +179,18 @@ impl Options {
     }
 
     /// For a server whose place another may take.
-    pub(super) fn for_replicas(mut self) -> Self {
+    ///
+    /// # Errors
+    /// If the URL says that there is no such server.
+    pub(super) fn for_replicas(mut self) -> Result<Self, Error> {
+        if self.caution.no_replicas {
+            return Err(wrong(
+                "replicas=none is for a server whose place no other ever takes: under Sentinel and on a \
+                 cluster a replica does, perhaps without the last grants. Leave it out",
+            ));
+        }
         self.caution.replicated = true;
-        self
+        Ok(self)
     }
 
     fn check_replicas(&mut self, timeout_given: bool) -> Result<(), Error> {
@@ -195,6 +207,12 @@ impl Options {
             }
             replicas => replicas.filter(|replicas| replicas.least > 0),
         };
+        if let (Some(_), true) = (self.replicas, self.caution.no_replicas) {
+            return Err(wrong(
+                "min_replicas and replicas=none contradict each other: a server has replicas, or it has \
+                 none. Leave one of them out",
+            ));
+        }
         Ok(())
     }
 
@@ -278,7 +296,7 @@ fn unknown_option(key: &str) -> Error {
         }
         None => format!(
             "a Redis URL has no option `{key}`: there are prefix, protocol, call_timeout, \
-             min_replicas, replica_timeout, max_ttl and recovery"
+             min_replicas, replica_timeout, replicas, max_ttl and recovery"
         ),
     })
 }

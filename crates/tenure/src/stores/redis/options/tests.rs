@@ -66,6 +66,20 @@ fn replicas_are_asked_for_with_a_time_limit_that_leaves_room_for_the_call() {
 }
 
 #[test]
+fn that_there_are_no_replicas_is_said_of_a_server_that_stands_alone() {
+    assert!(!options("redis://h").caution.no_replicas);
+    assert!(options("redis://h?replicas=none").caution.no_replicas);
+    assert!(
+        options("unix:///run/redis.sock?replicas=none&min_replicas=0")
+            .caution
+            .no_replicas
+    );
+    assert!(refusal("redis://h?replicas=1").contains("replicas=none"));
+    assert!(refusal("redis://h?replicas=none&min_replicas=1").contains("contradict"));
+    assert!(refusal("redis+sentinel://h/s?replicas=none").contains("a replica does"));
+}
+
+#[test]
 fn sentinels_are_named_before_their_service() {
     let options = options(
         "redis+sentinel://u:p%2Cw@one,two:7000,[::1]:7001/my%20service/3?sentinel_user=s\

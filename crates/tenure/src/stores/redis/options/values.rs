@@ -75,6 +75,17 @@ pub(super) fn recovery(text: &str) -> Result<Recovery, Error> {
     }
 }
 
+pub(super) fn no_replicas(text: &str) -> Result<bool, Error> {
+    match text {
+        "none" => Ok(true),
+        _ => Err(wrong(format!(
+            "`{text}` says nothing about replicas: write replicas=none if the server has none and never \
+             gets one that could take its place, or leave it out (min_replicas=1 is for grants that \
+             wait for them)"
+        ))),
+    }
+}
+
 pub(super) fn min_replicas(text: &str, known: Option<Replicas>) -> Result<Replicas, Error> {
     let least = text.parse().ok().filter(|least| *least <= 100);
     let least = least.ok_or_else(|| {

@@ -26,12 +26,8 @@ if ARGV[4] ~= '-' and wipes() ~= ARGV[4] then return 'again' end
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
--- A server that restarts while it recovers, and forgets nothing this time, still lacks what it had forgotten
--- before: never open earlier than the record that is replaced would have been. All of it ends within max_ttl.
--- Unless a person says that there is nothing to wait for.
-local vouched = string.find(ARGV[7], ' vouched ', 1, true)
-local before = not vouched and tonumber(string.match(ARGV[1], '^%S+ %S+ (%d+)')) or 0
-local latest = now + tonumber(string.match(ARGV[7], '^%S+ %S+ (%d+)') or 0) * 1000
-local moment = math.max(now + tonumber(ARGV[5]), math.min(before, latest))
+-- How long to wait, also for what the record that is replaced still waits for, is decided in one place: the
+-- core's `hello`. Time has passed since then, so this opens no earlier than that said.
+local moment = now + tonumber(ARGV[5])
 redis.call('SET', KEYS[1], 'v1 ' .. ARGV[6] .. ' ' .. string.format('%d', moment) .. ' ' .. ARGV[7])
 return 'begun'
