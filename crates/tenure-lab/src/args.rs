@@ -32,8 +32,12 @@ pub enum LabCommand {
     Worker(WorkerArgs),
     /// Judge a history: what processes wrote down, one event per line
     ///
-    /// Exit code 0: no violation. 1: a violation, shown with the smallest piece of history that proves
-    /// it. 66: there is no such history.
+    /// Says of each question, C1 to C7, how much it judged, and what it did not, and why. What lines a
+    /// history has is told in docs/histories.md; those of another lock can be judged as well.
+    ///
+    /// Exit code 0: something was judged, and there is no violation. 1: a violation, shown with the
+    /// smallest piece of history that proves it. 65: the file is no history, or nothing in it could be
+    /// judged. 66: there is no such file.
     Check(CheckArgs),
     /// Break a store at random while processes use its locks, and judge what happened
     ///

@@ -72,7 +72,7 @@ fn chaos(args: &ChaosArgs, store: Option<&str>, program: &Program) -> io::Result
     }
     let verdict = carry_out(&plan, program, &folder, store)?;
     let toothless = is_toothless(&verdict);
-    let fails = verdict.violations().next().is_some() || toothless;
+    let fails = verdict.violations().next().is_some() || toothless || verdict.proves_nothing();
     if args.json {
         anstream::println!("{}", verdict.json());
     } else {
@@ -81,6 +81,9 @@ fn chaos(args: &ChaosArgs, store: Option<&str>, program: &Program) -> io::Result
             anstream::println!(
                 "no write was refused although holders were stopped: the run proves nothing"
             );
+        }
+        if verdict.proves_nothing() {
+            anstream::println!("nothing was judged: the run proves nothing");
         }
         if fails || kept {
             say_where(&folder, store);

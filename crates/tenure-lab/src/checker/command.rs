@@ -4,8 +4,11 @@ use super::check;
 use crate::args::CheckArgs;
 use crate::history::History;
 
-/// There is no such history, as `sysexits.h` has it.
+/// There is no such file, as `sysexits.h` has it.
 const NO_INPUT: u8 = 66;
+
+/// The file is no history, or one that proves nothing; the word of `sysexits.h` for what is in a file.
+const BAD_DATA: u8 = 65;
 
 /// Judges a file and says what was found; the exit code tells whether that is a violation.
 pub(crate) fn command(args: &CheckArgs) -> u8 {
@@ -13,7 +16,10 @@ pub(crate) fn command(args: &CheckArgs) -> u8 {
         Ok(history) => history,
         Err(unreadable) => {
             anstream::eprintln!("{unreadable}");
-            return NO_INPUT;
+            return match unreadable.is_missing {
+                true => NO_INPUT,
+                false => BAD_DATA,
+            };
         }
     };
     let verdict = check(&history);
@@ -22,5 +28,12 @@ pub(crate) fn command(args: &CheckArgs) -> u8 {
     } else {
         anstream::print!("{}", verdict.text());
     }
-    u8::from(verdict.violations().next().is_some())
+    if verdict.violations().next().is_some() {
+        return 1;
+    }
+    if verdict.proves_nothing() {
+        anstream::eprintln!("nothing was judged: this history proves nothing");
+        return BAD_DATA;
+    }
+    0
 }

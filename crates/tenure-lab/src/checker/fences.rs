@@ -6,9 +6,9 @@ use tenure::Fence;
 use tenure::core::PromiseId;
 
 use super::holds::Hold;
-use super::{Case, Check, Finding, Verdict};
+use super::{Case, Check, Finding, Reach, Verdict};
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     let mut names: HashMap<&str, Vec<&Hold>> = HashMap::new();
     for hold in &case.holds.all {
         names.entry(&hold.name).or_default().push(hold);
@@ -19,6 +19,8 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
         given_twice(case, &holds, verdict);
         not_growing(case, holds, verdict);
     }
+    let grants = case.holds.all.len();
+    Reach::of(grants, "grants").but_if(grants == 0, "nobody was told of a grant")
 }
 
 fn given_twice(case: &Case<'_>, holds: &[&Hold], verdict: &mut Verdict) {

@@ -7,22 +7,31 @@ use tenure::{Fence, OwnerId};
 
 use super::holds::{Acquire, Answer, Holds};
 use super::show::{millis, moment};
-use super::{Case, Check, Finding, Verdict};
+use super::{Case, Check, Finding, Reach, Verdict};
 use crate::history::{Asked, Event, Said, What};
 
 /// For so long after a fault things may still be rough: dead waiters keep their places, grants that
 /// nobody claimed last, and so on.
 const AFTERMATH: u64 = 30_000_000_000;
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     let Some(terms) = case.history.terms() else {
-        return;
+        return Reach::none("how long a lock may be free is not said: there is no `run`");
     };
     let (idle, rough) = (terms.idle_ms * 1_000_000, terms.recovery_ms * 1_000_000);
-    idle_while_awaited(case, (idle, rough), verdict);
-    if terms.order == Order::Arrival {
-        overtaken(case, verdict);
-    }
+    let waits = idle_while_awaited(case, (idle, rough), verdict);
+    let places = match terms.order {
+        Order::Arrival => overtaken(case, verdict),
+        Order::Race => 0,
+    };
+    let races = terms.order == Order::Race;
+    Reach::of(waits + places, "waits and places in the queue")
+        .but_if(waits == 0, "nobody waited")
+        .but_if(races, "the order of waiters: this store promises none")
+        .but_if(
+            !races && places == 0,
+            "the order of waiters: no place in a queue was seen served",
+        )
 }
 
 /// How many were granted a lock that somebody else held when they asked.
@@ -37,9 +46,11 @@ pub(super) fn count(holds: &Holds) -> usize {
     handovers
 }
 
-fn idle_while_awaited(case: &Case<'_>, bounds: (u64, u64), verdict: &mut Verdict) {
+/// Answers how many waits were judged.
+fn idle_while_awaited(case: &Case<'_>, bounds: (u64, u64), verdict: &mut Verdict) -> usize {
     let busy = occupied(&case.holds);
-    for waiter in case.holds.acquires.iter().filter(|it| it.waits) {
+    let waiters = || case.holds.acquires.iter().filter(|it| it.waits);
+    for waiter in waiters() {
         let end = waiter.answered.unwrap_or(case.last_at());
         let Some((from, to)) = longest_gap(busy.get(&*waiter.name), waiter.invoked, end) else {
             continue;
@@ -62,6 +73,7 @@ fn idle_while_awaited(case: &Case<'_>, bounds: (u64, u64), verdict: &mut Verdict
             });
         }
     }
+    waiters().count()
 }
 
 /// Per name, when it was held at the store, or may have been: in order, without overlaps.
@@ -118,8 +130,9 @@ struct Ticket<'a> {
 }
 
 /// Fences are given in grant order, so whoever queued up before somebody else asked must have the
-/// lower one.
-fn overtaken(case: &Case<'_>, verdict: &mut Verdict) {
+/// lower one. Answers how many places in a queue were judged.
+fn overtaken(case: &Case<'_>, verdict: &mut Verdict) -> usize {
+    let mut places = 0;
     for (name, tickets) in tickets(case) {
         let mut tickets: Vec<_> = tickets
             .iter()
@@ -127,6 +140,7 @@ fn overtaken(case: &Case<'_>, verdict: &mut Verdict) {
             .collect();
         let mut queued: Vec<_> = tickets.clone();
         queued.retain(|it| it.1.is_some());
+        places += queued.len();
         queued.sort_by_key(|it| it.1.map(|event| event.at));
         tickets.sort_by_key(|it| it.0.at);
         let mut queued = queued.into_iter().peekable();
@@ -157,6 +171,7 @@ fn overtaken(case: &Case<'_>, verdict: &mut Verdict) {
             });
         }
     }
+    places
 }
 
 fn tickets<'a>(case: &'a Case<'_>) -> BTreeMap<&'a str, Vec<Ticket<'a>>> {

@@ -3,7 +3,7 @@
 //! Always less than what was believed: a belief begins when it was written down that the lock was
 //! acquired, and ends at the last end of validity that was written down. So an overlap is one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tenure::{Fence, Mode, OwnerId};
 
@@ -14,6 +14,18 @@ use crate::history::{History, Wanted, What};
 pub(super) struct Holds {
     pub(super) all: Vec<Hold>,
     pub(super) acquires: Vec<Acquire>,
+    strays: Strays,
+}
+
+/// What belongs to nothing, so that nobody could judge it.
+#[derive(Debug, Default)]
+struct Strays {
+    /// Answers to calls that nobody made, and news of holds that nobody has.
+    unasked: usize,
+    /// An `ok` for an `acquire` without a fence.
+    without_a_fence: usize,
+    /// Calls with the number of another one of the same process.
+    twice: usize,
 }
 
 /// One grant that a task was told of.
@@ -99,6 +111,39 @@ impl Holds {
         }
         reading.holds
     }
+
+    /// How many locks were asked for.
+    pub(super) fn names(&self) -> usize {
+        let names = self.acquires.iter().map(|it| &*it.name);
+        names.collect::<HashSet<_>>().len()
+    }
+
+    /// What could not be made sense of.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let Strays {
+            unasked,
+            without_a_fence,
+            twice,
+        } = self.strays;
+        let notes = [
+            (
+                unasked,
+                "tell of a call or a hold that is not in it, and were not judged",
+            ),
+            (
+                without_a_fence,
+                "say that a lock was acquired without its fence, and were not judged",
+            ),
+            (
+                twice,
+                "are calls with the number of an earlier one of the same process, and may be judged wrongly",
+            ),
+        ];
+        let notes = notes.into_iter().filter(|(count, _)| *count > 0);
+        notes
+            .map(|(count, what)| format!("{count} events {what}"))
+            .collect()
+    }
 }
 
 #[derive(Default)]
@@ -125,12 +170,14 @@ impl Reading {
                 match self.calls.remove(&(process, *call)) {
                     Some(Call::Acquire(acquire)) => {
                         self.answered(acquire, index, at, Answer::Granted);
-                        if let Some(grant) = grant {
-                            self.granted(acquire, (process, *call), grant);
+                        match grant {
+                            Some(grant) => self.granted(acquire, (process, *call), grant),
+                            None => self.holds.strays.without_a_fence += 1,
                         }
                     }
                     Some(Call::Release(hold)) => self.holds.all[hold].released = Some(at),
-                    Some(Call::Other) | None => {}
+                    Some(Call::Other) => {}
+                    None => self.holds.strays.unasked += 1,
                 };
             }
             What::Fail { call, .. } => self.failed(index, at, (process, *call), Answer::Failed),
@@ -141,6 +188,9 @@ impl Reading {
                     hold.evidence.truncate(2);
                     hold.evidence.push(index);
                 }
+            }
+            What::Jeopardy { hold, .. } => {
+                let _ = self.hold((process, *hold));
             }
             What::Lost { hold, .. } => {
                 if let Some(hold) = self.hold((process, *hold)) {
@@ -156,8 +206,12 @@ impl Reading {
         }
     }
 
+    /// The hold that this call acquired.
     fn hold(&mut self, key: Key) -> Option<&mut Hold> {
-        let index = self.by_call.get(&key)?;
+        let Some(index) = self.by_call.get(&key) else {
+            self.holds.strays.unasked += 1;
+            return None;
+        };
         Some(&mut self.holds.all[*index])
     }
 
@@ -187,7 +241,10 @@ impl Reading {
                     self.holds.all[*hold].end_at(at, index);
                     Call::Release(*hold)
                 }
-                None => Call::Other,
+                None => {
+                    self.holds.strays.unasked += 1;
+                    Call::Other
+                }
             },
             Wanted::Downgrade { hold } => {
                 if let Some(hold) = self.hold((key.0, *hold)) {
@@ -197,7 +254,8 @@ impl Reading {
             }
             Wanted::LateRelease { .. } => Call::Other,
         };
-        self.calls.insert(key, call);
+        let twice = self.calls.insert(key, call).is_some() || self.by_call.contains_key(&key);
+        self.holds.strays.twice += usize::from(twice);
     }
 
     fn granted(&mut self, acquire: usize, key: Key, grant: &crate::history::Granted) {
@@ -230,8 +288,10 @@ impl Reading {
     }
 
     fn failed(&mut self, index: usize, at: u64, key: Key, answer: Answer) {
-        if let Some(Call::Acquire(acquire)) = self.calls.remove(&key) {
-            self.answered(acquire, index, at, answer);
+        match self.calls.remove(&key) {
+            Some(Call::Acquire(acquire)) => self.answered(acquire, index, at, answer),
+            Some(_) => {}
+            None => self.holds.strays.unasked += 1,
         }
     }
 

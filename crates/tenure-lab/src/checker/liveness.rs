@@ -2,18 +2,20 @@
 
 use super::holds::{Acquire, Answer};
 use super::show::millis;
-use super::{Case, Check, Verdict};
+use super::{Case, Check, Reach, Verdict};
 use crate::history::What;
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     let events = || case.history.events.iter();
     let calm = events().find(|event| event.what == What::Calm);
     let end = events().find_map(|event| match &event.what {
         What::End { left } => Some((event, left)),
         _ => None,
     });
+    let mut judged = 0;
     if let (Some(calm), Some(terms)) = (calm, case.history.terms()) {
         let bound = terms.recovery_ms * 1_000_000;
+        judged = waits_after(case, calm.at);
         for acquire in case.holds.acquires.iter().filter(|it| it.waits) {
             if let Some(what) = complaint(acquire, calm.at, bound, end.is_some()) {
                 let sentence = format!(
@@ -30,6 +32,28 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
         let sentence = format!("at the end the store still had {}", left.join(", "));
         verdict.add(Check::C6, sentence, vec![event.clone()]);
     }
+    let bounded = case.history.terms().is_some();
+    Reach::of(judged, "waits after the last fault")
+        .but_if(
+            !bounded,
+            "how long it may take is not said: there is no `run`",
+        )
+        .but_if(
+            calm.is_none(),
+            "when the last fault was over is not said: there is no `calm`",
+        )
+        .but_if(
+            bounded && calm.is_some() && judged == 0,
+            "nobody waited after the last fault",
+        )
+        .but_if(end.is_none(), "whether anything is left: there is no `end`")
+}
+
+fn waits_after(case: &Case<'_>, calm: u64) -> usize {
+    let waits = case.holds.acquires.iter().filter(|it| it.waits);
+    waits
+        .filter(|it| it.answered.is_none_or(|at| at > calm))
+        .count()
 }
 
 fn complaint(acquire: &Acquire, calm: u64, bound: u64, ended: bool) -> Option<String> {

@@ -12,7 +12,8 @@
 //! | C7 | did a late or repeated release change anything? | `releases.rs` |
 //!
 //! What is not promised is not a violation: a fault says which promises it breaks, and what is found
-//! after it about those is counted apart. C3 has no such excuse.
+//! after it about those is counted apart. C3 has no such excuse. And what was not judged is not fine:
+//! each check says how far it got (`reach.rs`).
 
 mod command;
 mod fences;
@@ -21,6 +22,7 @@ mod holds;
 mod linear;
 mod liveness;
 mod overlap;
+mod reach;
 mod releases;
 mod resource;
 mod show;
@@ -28,6 +30,7 @@ mod show;
 mod sketch;
 
 pub(crate) use command::command;
+pub use reach::Reach;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,8 +50,10 @@ pub struct Verdict {
     pub counts: Counts,
     /// What should not be.
     pub findings: Vec<Finding>,
-    /// What could not be judged, and why.
-    pub unjudged: Vec<String>,
+    /// How much of the history each question was asked of.
+    pub reaches: BTreeMap<Check, Reach>,
+    /// What is odd about the history itself.
+    pub notes: Vec<String>,
 }
 
 /// What happened how often.
@@ -56,6 +61,8 @@ pub struct Verdict {
 pub struct Counts {
     /// Events in all.
     pub events: usize,
+    /// Names of locks that were asked for.
+    pub names: usize,
     /// Grants that a task was told of.
     pub grants: usize,
     /// Grants to somebody who had waited while another held.
@@ -66,6 +73,8 @@ pub struct Counts {
     pub writes_accepted: usize,
     /// Writes that it refused.
     pub writes_refused: usize,
+    /// Names whose steps C4 gave up on: neither explained nor found to be wrong.
+    pub undecided: usize,
     /// Faults by their kind.
     pub faults: BTreeMap<String, usize>,
 }
@@ -110,14 +119,13 @@ pub fn check(history: &History) -> Verdict {
         counts: count(history, &holds),
         ..Verdict::default()
     };
+    verdict.notes.extend(history.notes());
+    verdict.notes.extend(holds.notes());
     let case = Case { history, holds };
-    overlap::check(&case, &mut verdict);
-    fences::check(&case, &mut verdict);
-    resource::check(&case, &mut verdict);
-    linear::check(&case, &mut verdict);
-    handover::check(&case, &mut verdict);
-    liveness::check(&case, &mut verdict);
-    releases::check(&case, &mut verdict);
+    for (check, judge) in JUDGES {
+        let reach = judge(&case, &mut verdict);
+        verdict.reaches.insert(check, reach);
+    }
     verdict
 }
 
@@ -141,6 +149,19 @@ impl Verdict {
         });
     }
 }
+
+/// Looks for one thing, and says of how much.
+type Judge = fn(&Case<'_>, &mut Verdict) -> Reach;
+
+const JUDGES: [(Check, Judge); 7] = [
+    (Check::C1, overlap::check),
+    (Check::C2, fences::check),
+    (Check::C3, resource::check),
+    (Check::C4, linear::check),
+    (Check::C5, handover::check),
+    (Check::C6, liveness::check),
+    (Check::C7, releases::check),
+];
 
 /// What all checks look at.
 struct Case<'a> {
@@ -185,6 +206,7 @@ fn count(history: &History, holds: &Holds) -> Counts {
         events: history.events.len(),
         grants: holds.all.len(),
         handovers: handover::count(holds),
+        names: holds.names(),
         ..Counts::default()
     };
     for event in &history.events {
@@ -201,6 +223,17 @@ fn count(history: &History, holds: &Holds) -> Counts {
 }
 
 impl Check {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::C1,
+        Self::C2,
+        Self::C3,
+        Self::C4,
+        Self::C5,
+        Self::C6,
+        Self::C7,
+    ];
+
     /// What it is about, in a few words.
     #[must_use]
     pub const fn about(self) -> &'static str {

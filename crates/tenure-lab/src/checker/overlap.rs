@@ -4,12 +4,14 @@ use tenure::Mode;
 use tenure::core::PromiseId;
 
 use super::holds::Hold;
-use super::{Case, Check, Finding, Verdict};
+use super::{Case, Check, Finding, Reach, Verdict};
 use crate::checker::show::{millis, moment};
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     let mut spans: Vec<Span<'_>> = Vec::new();
+    let mut over = 0;
     for hold in &case.holds.all {
+        over += usize::from(hold.end() <= hold.granted);
         let parts = hold.spans().into_iter().filter(|(from, to, _)| from < to);
         spans.extend(parts.map(|(from, to, mode)| Span {
             from,
@@ -27,6 +29,11 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
         }
         current.push(span);
     }
+    let grants = case.holds.all.len();
+    let late = format!("{over} grants that were over when their holder was told");
+    Reach::of(grants - over, "grants")
+        .but_if(grants == 0, "nobody was told of a grant")
+        .but_if(over > 0, &late)
 }
 
 /// A hold in one mode.

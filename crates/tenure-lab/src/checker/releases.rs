@@ -7,16 +7,25 @@ use tenure::core::PromiseId;
 use tenure::{Fence, OwnerId};
 
 use super::holds::Hold;
-use super::{Case, Check, Finding, Verdict};
+use super::{Case, Check, Finding, Reach, Verdict};
 use crate::history::{Event, LostBy, Wanted, What};
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
-    released_twice(case, verdict);
-    ended_by_somebody_else(case, verdict);
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
+    let late = released_twice(case, verdict);
+    let lost = ended_by_somebody_else(case, verdict);
+    Reach::of(
+        late + lost,
+        "late releases and holds that the store disowned",
+    )
+    .but_if(
+        late == 0,
+        "nobody gave back again what was given back (with its owner)",
+    )
 }
 
 /// A release that ended a hold which the store had said before is given back.
-fn released_twice(case: &Case<'_>, verdict: &mut Verdict) {
+fn released_twice(case: &Case<'_>, verdict: &mut Verdict) -> usize {
+    let mut judged = 0;
     let holds = case.holds.all.iter();
     let holds: HashMap<(OwnerId, Fence), &Hold> = holds
         .filter_map(|hold| Some(((hold.owner?, hold.fence), hold)))
@@ -31,6 +40,7 @@ fn released_twice(case: &Case<'_>, verdict: &mut Verdict) {
                 let hold = holds.get(&(*owner, *fence));
                 let ended = hold.filter(|it| it.released.is_some_and(|at| at < event.at));
                 if let Some(hold) = ended {
+                    judged += 1;
                     calls.insert((event.process, *call), (event, hold));
                 }
             }
@@ -55,16 +65,19 @@ fn released_twice(case: &Case<'_>, verdict: &mut Verdict) {
             _ => {}
         }
     }
+    judged
 }
 
 /// A hold that was valid, and of which the store said that there is no such hold.
-fn ended_by_somebody_else(case: &Case<'_>, verdict: &mut Verdict) {
+fn ended_by_somebody_else(case: &Case<'_>, verdict: &mut Verdict) -> usize {
+    let mut judged = 0;
     for hold in &case.holds.all {
-        let Some(ended) = hold.ended.filter(|at| *at < hold.valid_until) else {
-            continue;
-        };
         let last = hold.evidence.last().map(|index| case.event(*index));
         let Some(event) = last.filter(is_forgotten) else {
+            continue;
+        };
+        judged += 1;
+        let Some(ended) = hold.ended.filter(|at| *at < hold.valid_until) else {
             continue;
         };
         let late = case.history.events.iter().filter(|event| {
@@ -83,6 +96,7 @@ fn ended_by_somebody_else(case: &Case<'_>, verdict: &mut Verdict) {
             excuse: case.excuse(&[PromiseId::S2], ended),
         });
     }
+    judged
 }
 
 fn is_forgotten(event: &Event) -> bool {

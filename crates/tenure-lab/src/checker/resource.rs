@@ -3,21 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use super::{Case, Check, Verdict};
+use super::{Case, Check, Reach, Verdict};
 use crate::history::{Event, What, Write};
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     let mut resources: BTreeMap<&str, Resource<'_>> = BTreeMap::new();
+    let mut writes = 0;
     for event in &case.history.events {
         let (What::WriteAccepted(write) | What::WriteRefused(write)) = &event.what else {
             continue;
         };
+        writes += 1;
         let resource = resources.entry(&write.name).or_default();
         match &event.what {
             What::WriteAccepted(_) => resource.accepted(event, write, verdict),
             _ => resource.refused(event, write, verdict),
         }
     }
+    Reach::of(writes, "writes").but_if(writes == 0, "no resource wrote down what it carried out")
 }
 
 /// What one resource has done so far.

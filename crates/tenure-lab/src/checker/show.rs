@@ -33,10 +33,23 @@ impl Verdict {
             let excuse = finding.excuse.as_ref().map_or_else(String::new, line);
             let _ = writeln!(text, "not promised: {}\n  since {excuse}", finding.sentence);
         }
-        for unjudged in &self.unjudged {
-            let _ = writeln!(text, "not judged: {unjudged}");
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
         }
-        let _ = write!(text, "{}", self.summary());
+        let _ = write!(text, "{}\n{}", self.judged(), self.summary());
+        text
+    }
+
+    /// What each check judged, and what it did not, and why.
+    fn judged(&self) -> String {
+        let mut text = String::from("judged\n");
+        for check in Check::ALL {
+            let reach = self.reach(check);
+            let _ = writeln!(text, "  {check} {:<32}{}", check.about(), reach.words());
+            for left_out in reach.left_out {
+                let _ = writeln!(text, "     not judged: {left_out}");
+            }
+        }
         text
     }
 
@@ -54,9 +67,10 @@ impl Verdict {
             faults.join(", ")
         };
         format!(
-            "grants {} · hand-overs {} · lost {} · writes {} · refused writes {}\n\
+            "names {} · grants {} · hand-overs {} · lost {} · writes {} · refused writes {}\n\
              faults: {faults}\n\
-             violations {} · not promised {} · events {}\n",
+             violations {} · not promised {} · undecided names {} · events {}\n",
+            counts.names,
             counts.grants,
             counts.handovers,
             counts.losses,
@@ -64,6 +78,7 @@ impl Verdict {
             counts.writes_refused,
             self.violations().count(),
             self.excused().count(),
+            counts.undecided,
             counts.events,
         )
     }
@@ -80,11 +95,23 @@ impl Verdict {
                 "excuse": finding.excuse,
             })
         };
+        let reach = |check: Check| {
+            let reach = self.reach(check);
+            json!({
+                "check": check.to_string(),
+                "about": check.about(),
+                "judged": reach.judged,
+                "things": reach.things,
+                "not_judged": reach.left_out,
+            })
+        };
         json!({
+            "proves_nothing": self.proves_nothing(),
+            "checks": Check::ALL.map(reach),
+            "notes": self.notes,
             "counts": self.counts,
             "violations": self.violations().map(finding).collect::<Vec<_>>(),
             "not_promised": self.excused().map(finding).collect::<Vec<_>>(),
-            "not_judged": self.unjudged,
         })
     }
 }

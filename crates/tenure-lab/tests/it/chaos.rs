@@ -27,6 +27,7 @@ fn a_short_mix_of_faults_breaks_no_promise_of_any_shape() {
     for (shape, run) in runs {
         let verdict = verdict(shape, run);
         assert_eq!(verdict["violations"], serde_json::json!([]), "{shape}");
+        assert_eq!(verdict["notes"], serde_json::json!([]), "{shape}");
         let counts = &verdict["counts"];
         assert!(counts["grants"].as_u64() > Some(20), "{shape}: {counts}");
         assert!(counts["writes_accepted"].as_u64() > Some(20), "{shape}");
@@ -82,8 +83,6 @@ fn a_history_with_two_holders_is_refused_and_shown() {
     let done = lab(&["check", &file, "--json"]).exits(1);
     let verdict: Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!(verdict["violations"][0]["check"], "C1");
-    let done = lab(&["check", &format!("{file}.not")]).exits(66);
-    assert!(done.stderr.starts_with("not a history"), "{done:?}");
 }
 
 #[test]

@@ -2,5 +2,6 @@
 
 mod anomalies;
 mod chaos;
+mod check;
 mod leftovers;
 mod world;

@@ -17,40 +17,41 @@ use std::collections::{BTreeMap, HashMap};
 use tenure::core::{Action, Inbox};
 use tenure::{Fence, OwnerId};
 
-use super::{Case, Check, Verdict};
+use super::{Case, Check, Reach, Verdict};
 use crate::history::{Asked, Memory, Said, What};
 use model::Model;
 use search::{Outcome, search};
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
-    let one_machine = case.history.terms().is_some_and(|terms| terms.one_machine);
-    if !one_machine {
-        let mut asked = case.history.events.iter();
-        if asked.any(|event| matches!(event.what, What::Asked { .. })) {
-            let why = "C4: this store is not one state machine per lock".to_owned();
-            verdict.unjudged.push(why);
+pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
+    let mut asked = case.history.events.iter();
+    if !asked.any(|event| matches!(event.what, What::Asked { .. })) {
+        return Reach::none("what a store was asked is not written down: there is no `asked`");
+    }
+    match case.history.terms() {
+        None => return Reach::none("what the store is like is not said: there is no `run`"),
+        Some(terms) if !terms.one_machine => {
+            return Reach::none("this store is not one state machine per lock");
         }
-        return;
+        Some(_) => {}
     }
     let forgets = case
         .faults()
         .find(|(_, fault)| fault.memory == Memory::Unsure);
     let until = forgets.map_or(u64::MAX, |(event, _)| event.at);
-    if let Some((_, fault)) = forgets {
-        let why = format!(
-            "C4 after {:?}: what the store remembers is not known",
-            fault.kind
-        );
-        verdict.unjudged.push(why);
-    }
+    let mut reach = Reach::default();
+    let (mut names, mut steps) = (0, 0);
     for (name, course) in courses(case, until) {
         match search(&course) {
+            Outcome::TooMuch(stuck) => {
+                verdict.counts.undecided += 1;
+                reach.left_out.push(format!(
+                    "{name:?}: undecided, too many orders of {} steps; {}",
+                    course.steps.len(),
+                    stuck.sentence
+                ));
+                continue;
+            }
             Outcome::Explained => {}
-            Outcome::TooMuch(stuck) => verdict.unjudged.push(format!(
-                "C4 of {name:?}: too many orders of {} steps; {}",
-                course.steps.len(),
-                stuck.sentence
-            )),
             Outcome::Impossible(stuck) => {
                 let indices = stuck.evidence.into_iter();
                 let evidence = indices.map(|index| case.event(index)).collect();
@@ -58,7 +59,18 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
                 verdict.add(Check::C4, sentence, evidence);
             }
         }
+        names += 1;
+        steps += course.steps.iter().filter(|it| it.said.is_some()).count();
     }
+    reach.judged = steps;
+    reach.things = format!("answers about {names} names");
+    if let Some((_, fault)) = forgets {
+        reach.left_out.push(format!(
+            "all after {:?}: what the store remembers is not known",
+            fault.kind
+        ));
+    }
+    reach
 }
 
 /// All that was asked about one name.
