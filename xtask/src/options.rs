@@ -1,6 +1,6 @@
 //! What the command line of `cargo xtask` may say, and nothing else. Pure, so it is tested here.
 
-use crate::soak::SHAPES;
+use crate::soak::{MUTANTS, SHAPES};
 
 /// One thing to do.
 #[derive(Debug, PartialEq)]
@@ -38,23 +38,35 @@ pub(crate) struct CompareOptions {
 /// How long to break what.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SoakOptions {
-    /// Per shape and seed.
-    pub(crate) minutes: u32,
+    /// Per shape and seed, as `tenure lab chaos` takes it: `90s`, `2m`.
+    pub(crate) length: String,
     /// How many seeds, from `seed` on.
     pub(crate) seeds: u32,
     pub(crate) seed: u64,
-    pub(crate) shapes: Vec<String>,
+    /// Shapes, and `mutants`.
+    pub(crate) parts: Vec<String>,
+}
+
+impl SoakOptions {
+    pub(crate) fn has(&self, part: &str) -> bool {
+        self.parts.iter().any(|it| it == part)
+    }
 }
 
 impl Default for SoakOptions {
     fn default() -> Self {
         Self {
-            minutes: 2,
+            length: "2m".to_owned(),
             seeds: 5,
             seed: 1,
-            shapes: SHAPES.map(String::from).to_vec(),
+            parts: soak_parts().map(String::from).collect(),
         }
     }
+}
+
+/// All parts of a soak.
+fn soak_parts() -> impl Iterator<Item = &'static str> {
+    SHAPES.into_iter().chain([MUTANTS])
 }
 
 /// One stage of the test command.
@@ -93,7 +105,7 @@ cargo xtask test [--only STEP,STEP…] [--keep-going] [-- CARGO TEST ARGS…]
 cargo xtask compare [--quick] [--peers PEER,PEER…] [--scenarios NAME,NAME…] [--rounds N]
 cargo xtask bench [CRITERION ARGS…]
 cargo xtask mutants [CARGO MUTANTS ARGS…]
-cargo xtask soak [--minutes N] [--seeds N] [--seed N] [--shapes SHAPE,SHAPE…]
+cargo xtask soak [--for 2m] [--seeds N] [--seed N] [--only PART,PART…]
 
 test
 Finds what the tests need (and installs it where it may), then runs, in this order:
@@ -126,7 +138,12 @@ hand: about 400 changes, half an hour. Wants cargo-mutants. Those that survive a
 
 soak
 Breaks every shape of store at random (`tenure lab chaos`) and judges what happened: 2 minutes for each
-of 5 seeds and each of redis, sentinel, cluster, redlock:3, redlock:5 and sqlite, an hour in all.";
+of 5 seeds and each of redis, sentinel, cluster, redlock:3, redlock:5 and sqlite, an hour in all; then
+the mutants, as above. Goes on after it found something, and says at the end what came of each part. Plan
+and history of a run that failed are kept in target/soak, with the command that carries the plan out again.
+  --for 20s --seeds 1        short, to see that it works
+  --only redis,mutants       some parts
+  --seed 40                  from another seed on";
 
 /// Reads the arguments after the program's name.
 pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Chore, String> {
@@ -211,24 +228,29 @@ fn parse_soak(mut args: impl Iterator<Item = String>) -> Result<Chore, String> {
         let number = |text: String| text.parse().map_err(|_| format!("{name} needs a number"));
         match name {
             "--help" | "-h" => return Ok(Chore::Help),
-            "--minutes" => options.minutes = number(value()?)?,
+            "--for" => options.length = parse_length(value()?)?,
             "--seeds" => options.seeds = number(value()?)?,
             "--seed" => options.seed = u64::from(number(value()?)?),
-            "--shapes" => {
-                options.shapes = value()?.split(',').map(|it| it.trim().to_owned()).collect();
-                if let Some(it) = options
-                    .shapes
-                    .iter()
-                    .find(|it| !SHAPES.contains(&it.as_str()))
-                {
-                    let known = SHAPES.join(", ");
-                    return Err(format!("there is no shape `{it}` (there are: {known})"));
+            "--only" => {
+                options.parts = value()?.split(',').map(|it| it.trim().to_owned()).collect();
+                let is_known = |part: &&String| soak_parts().any(|known| known == part.as_str());
+                if let Some(it) = options.parts.iter().find(|part| !is_known(part)) {
+                    let known = soak_parts().collect::<Vec<_>>().join(", ");
+                    return Err(format!("there is no part `{it}` (there are: {known})"));
                 }
             }
             _ => return Err(format!("`soak` does not know `{arg}`")),
         }
     }
     Ok(Chore::Soak(options))
+}
+
+/// Only whether it is one: who measures it reads it.
+fn parse_length(text: String) -> Result<String, String> {
+    let digits = text.strip_suffix(['s', 'm']).unwrap_or_default();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let otherwise = || "--for needs a whole number of seconds or minutes: 90s, 2m".to_owned();
+    is_number.then_some(text).ok_or_else(otherwise)
 }
 
 fn parse_steps(list: &str) -> Result<Vec<Step>, String> {
@@ -303,24 +325,21 @@ mod tests {
     #[test]
     fn a_soak_can_be_narrowed() {
         let expected = SoakOptions {
-            minutes: 1,
+            length: "20s".into(),
             seeds: 2,
             seed: 40,
-            shapes: vec!["redis".into(), "redlock:5".into()],
+            parts: vec!["redis".into(), "mutants".into()],
         };
-        let line = "soak --minutes 1 --seeds=2 --seed 40 --shapes redis,redlock:5";
+        let line = "soak --for 20s --seeds=2 --seed 40 --only redis,mutants";
         assert_eq!(read(line), Ok(Chore::Soak(expected)));
         assert_eq!(read("soak"), Ok(Chore::Soak(SoakOptions::default())));
     }
 
     #[test]
     fn nonsense_is_refused_with_its_name() {
-        assert!(read("soak --shapes redsi").unwrap_err().contains("redsi"));
-        assert!(
-            read("soak --minutes long")
-                .unwrap_err()
-                .contains("--minutes")
-        );
+        assert!(read("soak --only redsi").unwrap_err().contains("redsi"));
+        assert!(read("soak --for long").unwrap_err().contains("--for"));
+        assert!(read("soak --for s").unwrap_err().contains("--for"));
         assert!(read("compare --quik").unwrap_err().contains("--quik"));
         assert!(
             read("compare --rounds many")

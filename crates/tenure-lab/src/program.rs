@@ -36,11 +36,21 @@ impl Program {
         Self { file, words }
     }
 
+    /// What a person types to get here: `tenure lab`.
+    pub(crate) fn spoken(&self) -> String {
+        let name = self.file.file_name().unwrap_or(self.file.as_os_str());
+        let words = std::iter::once(name).chain(self.words.iter().map(OsString::as_os_str));
+        let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+        words.join(" ")
+    }
+
     /// This program with the lab's arguments `arguments`. It must call [`die_with_parent`] itself.
     #[must_use]
     pub fn again<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(&self.file);
         command.args(&self.words).args(arguments);
+        // ^C is for us alone: what we started ends when we have done with it.
+        command.process_group(0);
         command
     }
 

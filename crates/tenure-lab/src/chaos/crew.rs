@@ -1,8 +1,9 @@
 //! [`Crew`]: the worker processes, which are killed, stopped and replaced.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,7 +16,9 @@ use crate::servers::wait;
 /// All workers of a run.
 pub(crate) struct Crew {
     program: Program,
-    folder: PathBuf,
+    history: PathBuf,
+    /// Where the protected resource listens.
+    resource: PathBuf,
     seed: u64,
     tasks: u32,
     urls: Vec<String>,
@@ -25,6 +28,9 @@ pub(crate) struct Crew {
     /// The number of the next process.
     next: u32,
 }
+
+/// How long workers try to reach the store at first. A server without a record of its past is waited for.
+const REACHED_WITHIN: Duration = Duration::from_secs(60);
 
 struct Member {
     process: u32,
@@ -37,11 +43,13 @@ impl Crew {
         program: &Program,
         plan: &Plan,
         world: &World,
-        folder: PathBuf,
+        history: &Path,
+        resource: &Path,
     ) -> io::Result<Self> {
         let mut crew = Self {
             program: program.clone(),
-            folder,
+            history: history.to_owned(),
+            resource: resource.to_owned(),
             seed: plan.seed,
             tasks: plan.tasks,
             urls: (0..plan.workers)
@@ -56,12 +64,20 @@ impl Crew {
             let member = crew.spawn(worker)?;
             crew.members.push(member);
         }
+        let (ready, heard) = mpsc::channel();
         for member in &mut crew.members {
-            let out = member.child.stdout.take();
-            let out = out.ok_or_else(|| io::Error::other("a worker without output"))?;
-            let mut line = String::new();
-            BufReader::new(out).read_line(&mut line)?;
-            if line.trim() != "ready" {
+            if let Some(out) = member.child.stdout.take() {
+                let ready = ready.clone();
+                std::thread::spawn(move || {
+                    let mut line = String::new();
+                    let _ = BufReader::new(out).read_line(&mut line);
+                    let _ = ready.send(line.trim() == "ready");
+                });
+            }
+        }
+        for _ in &crew.members {
+            let is_ready = wait::until(REACHED_WITHIN, || heard.try_recv().ok());
+            if is_ready != Some(true) {
                 return Err(io::Error::other("a worker did not reach the store"));
             }
         }
@@ -71,6 +87,11 @@ impl Crew {
     /// The number of the process that is at this place now.
     pub(crate) fn process(&self, worker: usize) -> u32 {
         self.members[worker].process
+    }
+
+    /// As the system knows it.
+    pub(crate) fn pid(&self, worker: usize) -> u32 {
+        self.members[worker].child.id()
     }
 
     pub(crate) fn kill(&mut self, worker: usize) {
@@ -115,7 +136,6 @@ impl Crew {
         let process = self.next;
         self.next += 1;
         let number = |number: u64| number.to_string();
-        let path = |name: &str| self.folder.join(name).display().to_string();
         let mut command = self.program.again([
             "chaos-worker",
             "--parent",
@@ -124,10 +144,6 @@ impl Crew {
             &number(u64::from(process)),
             "--url",
             &self.urls[worker],
-            "--history",
-            &path("history.jsonl"),
-            "--resource",
-            &path("resource.sock"),
             "--seed",
             &number(self.seed.wrapping_add(u64::from(process) << 32)),
             "--tasks",
@@ -135,6 +151,8 @@ impl Crew {
             "--patience-ms",
             &number(self.patience_ms),
         ]);
+        command.arg("--history").arg(&self.history);
+        command.arg("--resource").arg(&self.resource);
         if self.permits {
             command.arg("--permits");
         }

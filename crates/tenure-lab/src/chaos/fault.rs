@@ -39,6 +39,18 @@ pub(crate) enum Fault {
     FlushAll { server: usize },
     /// The server's wall clock is set forward, or back.
     ClockStep { server: usize, ms: i64 },
+    /// A worker and the primary do not reach each other for a while; everybody else does.
+    CutOff {
+        worker: usize,
+        server: usize,
+        ms: u64,
+    },
+    /// The primary is cut off from everybody for a while, but for one worker perhaps, which sees nobody else.
+    Split {
+        server: usize,
+        worker: Option<usize>,
+        ms: u64,
+    },
     /// A sentinel is stopped for a while.
     FreezeSentinel { sentinel: usize, ms: u64 },
 }
@@ -91,6 +103,10 @@ pub enum FaultKind {
     ClockBack,
     /// Set the clocks of servers forward: breaks what is promised, so overlaps are only counted
     ClockForward,
+    /// Cut a worker off from the primary, while others reach both
+    CutOff,
+    /// Cut the primary off, with or without a worker, until another takes its place: two primaries
+    Split,
     /// Stop sentinels
     FreezeSentinel,
 }
@@ -114,6 +130,8 @@ impl Fault {
             Self::FlushAll { .. } => FaultKind::FlushAll,
             Self::ClockStep { ms: ..0, .. } => FaultKind::ClockBack,
             Self::ClockStep { .. } => FaultKind::ClockForward,
+            Self::CutOff { .. } => FaultKind::CutOff,
+            Self::Split { .. } => FaultKind::Split,
             Self::FreezeSentinel { .. } => FaultKind::FreezeSentinel,
         }
     }

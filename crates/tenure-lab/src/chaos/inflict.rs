@@ -25,6 +25,8 @@ pub(crate) enum Repair {
     Thaw { server: usize },
     /// SIGCONT.
     ThawSentinel { sentinel: usize },
+    /// Everybody reaches everybody.
+    Join,
     /// New connections are accepted.
     Accept { link: usize },
     /// What waited is delivered, or gone together with its connections.
@@ -80,6 +82,14 @@ pub(crate) fn inflict(
         Fault::FreezeSentinel { sentinel, ms } => {
             world.sentinels[sentinel].pause();
             Some((ms, Repair::ThawSentinel { sentinel }))
+        }
+        Fault::CutOff { worker, server, ms } => {
+            world.cut_off(server, vec![crew.pid(worker)]);
+            Some((ms, Repair::Join))
+        }
+        Fault::Split { server, worker, ms } => {
+            world.split(server, worker.map(|it| crew.pid(it)).into_iter().collect());
+            Some((ms, Repair::Join))
         }
         Fault::Cut { link } => {
             world.links[link].cut();
@@ -155,6 +165,7 @@ pub(crate) fn repair(
         }
         Repair::Thaw { server } => world.servers[server].resume(),
         Repair::ThawSentinel { sentinel } => world.sentinels[sentinel].resume(),
+        Repair::Join => world.join(),
         Repair::Accept { link } => world.links[link].refuse(false),
         Repair::Pass { link, cut } => {
             if cut {

@@ -2,8 +2,11 @@
 //!
 //! `plan.rs` draws everything from the seed beforehand; `world/` starts the store and the network
 //! before it; `crew.rs` runs the worker processes (`worker/`); `run.rs` breaks things as planned
-//! (`inflict.rs`), and then lets everybody finish; the judge is [`crate::checker`].
+//! (`inflict.rs`; `broken.rs` knows what is), and then lets everybody finish; the judge is
+//! [`crate::checker`]; `command.rs` says what came of it.
 
+mod broken;
+mod command;
 mod crew;
 mod fault;
 mod inflict;
@@ -14,7 +17,7 @@ mod run;
 mod worker;
 mod world;
 
-pub(crate) use run::command;
+pub(crate) use command::command;
 pub(crate) use worker::worker;
 
 pub use fault::FaultKind;

@@ -145,6 +145,17 @@ fn fault(kind: FaultKind, shape: Shape, workers: usize, random: &mut fastrand::R
             server,
             ms: random.i64(500..60_000),
         },
+        FaultKind::CutOff => Fault::CutOff {
+            worker,
+            server,
+            ms: long,
+        },
+        FaultKind::Split => Fault::Split {
+            server,
+            worker: (random.u32(..3) > 0).then_some(worker),
+            // So long that the other side has let somebody in.
+            ms: shape.failover_ms() + LONGEST_LEASE_MS + short,
+        },
         FaultKind::FreezeSentinel => Fault::FreezeSentinel {
             sentinel: random.usize(..3),
             ms: short,

@@ -4,13 +4,18 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::checker::REPAIR;
+
 /// A line that says how far it is.
 pub(crate) struct Progress {
     /// `None` if nobody looks.
     history: Option<std::fs::File>,
     grants: usize,
+    faults: usize,
     refused: usize,
     tail: String,
+    /// How it is written down that something was put right, which is no fault.
+    repair: String,
 }
 
 impl Progress {
@@ -19,8 +24,10 @@ impl Progress {
         Self {
             history: watched.then(|| std::fs::File::open(history).ok()).flatten(),
             grants: 0,
+            faults: 0,
             refused: 0,
             tail: String::new(),
+            repair: format!(r#""kind":"{REPAIR}""#),
         }
     }
 
@@ -35,20 +42,25 @@ impl Progress {
         for line in self.tail[..whole].lines() {
             let granted = line.contains(r#""event":"ok""#) && line.contains(r#""fence""#);
             self.grants += usize::from(granted);
+            let broken = line.contains(r#""event":"fault""#) && !line.contains(&self.repair);
+            self.faults += usize::from(broken);
             self.refused += usize::from(line.contains(r#""event":"write_refused""#));
         }
         self.tail.drain(..whole);
         let line = format!(
-            "{:6.1} s  grants {}  refused writes {}  {what}",
+            "{:6.1} s  faults {}  grants {}  refused writes {}  {what}",
             elapsed.as_secs_f64(),
+            self.faults,
             self.grants,
             self.refused
         );
         let _ = write!(std::io::stderr(), "\r\x1b[K{line:.100}");
     }
+}
 
-    /// Leaves the line.
-    pub(crate) fn end(&mut self) {
+/// Leaves the line.
+impl Drop for Progress {
+    fn drop(&mut self) {
         if self.history.is_some() {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }

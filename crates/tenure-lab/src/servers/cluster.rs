@@ -13,8 +13,19 @@ const SLOTS: usize = 16_384;
 /// A primary that is silent for so long is replaced by its replica, in milliseconds.
 const NODE_TIMEOUT: &str = "2000";
 
+/// A running cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Primaries first, then replicas.
+    pub nodes: Vec<RedisServer>,
+    /// What leads to each node, for its clients and its replica.
+    pub links: Vec<Link>,
+    /// What leads to each node, for the other nodes.
+    pub buses: Vec<Link>,
+}
+
 /// Starts primaries that share all slots evenly, then replicas, each of another primary. Each node
-/// announces its link; the nodes reach each other directly on the bus.
+/// announces its links, also after it was restarted.
 ///
 /// # Errors
 /// There is no redis-server, or the nodes do not find each other.
@@ -23,33 +34,33 @@ pub fn start(
     network: &Network,
     primaries: usize,
     replicas: usize,
-) -> io::Result<(Vec<RedisServer>, Vec<Link>)> {
-    let (mut nodes, mut links) = (Vec::new(), Vec::new());
+) -> io::Result<Cluster> {
+    let (mut nodes, mut links, mut buses) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..primaries + replicas {
-        let bus = free_port()?.to_string();
+        let port = free_port()?;
+        let (link, bus) = (network.link(0)?, network.link(port)?);
         let arguments = [
             "--cluster-enabled",
             "yes",
             "--cluster-port",
-            &bus,
+            &port.to_string(),
+            "--cluster-announce-port",
+            &link.port().to_string(),
+            "--cluster-announce-bus-port",
+            &bus.port().to_string(),
             "--cluster-node-timeout",
             NODE_TIMEOUT,
             "--repl-diskless-sync-delay",
             "0",
         ];
         let node = RedisServer::start(program, &arguments)?;
-        let link = network.link(node.port())?;
-        let announced = link.port().to_string();
-        say(
-            &node,
-            &["CONFIG", "SET", "cluster-announce-port", &announced],
-        )?;
-        nodes.push((node, bus));
+        link.lead_to(node.port());
+        nodes.push(node);
         links.push(link);
+        buses.push(bus);
     }
-    let first = nodes[0].0.port().to_string();
-    let bus = nodes[0].1.clone();
-    for (index, (node, _)) in nodes.iter().enumerate() {
+    let (first, bus) = (links[0].port().to_string(), buses[0].port().to_string());
+    for (index, node) in nodes.iter().enumerate() {
         let epoch = (index + 1).to_string();
         say(node, &["CLUSTER", "SET-CONFIG-EPOCH", &epoch])?;
         if index < primaries {
@@ -59,7 +70,6 @@ pub fn start(
         }
         say(node, &["CLUSTER", "MEET", "127.0.0.1", &first, &bus])?;
     }
-    let nodes: Vec<RedisServer> = nodes.into_iter().map(|(node, _)| node).collect();
     settle(&nodes)?;
     for (index, replica) in nodes[primaries..].iter().enumerate() {
         let primary = &nodes[index % primaries];
@@ -71,7 +81,11 @@ pub fn start(
         })?;
     }
     settle(&nodes)?;
-    Ok((nodes, links))
+    Ok(Cluster {
+        nodes,
+        links,
+        buses,
+    })
 }
 
 /// Waits until all nodes know each other and serve.

@@ -7,13 +7,15 @@ use std::future::Future;
 use std::io;
 use std::net::TcpListener as StdListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
+
+use super::peer::Peer;
 
 /// A thread on which links (and whatever else listens) run. Dropping it ends all of them.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl Network {
         self.handle.spawn(work);
     }
 
-    /// A proxy to the server on this port.
+    /// A proxy to the server on this port; 0 if it is not there yet.
     ///
     /// # Errors
     /// There is no free port.
@@ -58,10 +60,11 @@ impl Network {
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
         let state = Arc::<State>::default();
+        state.target.store(server, Ordering::SeqCst);
         let shared = state.clone();
         self.run(async move {
             if let Ok(listener) = TcpListener::from_std(listener) {
-                serve(listener, server, shared).await;
+                serve(listener, port, shared).await;
             }
         });
         Ok(Link { port, state })
@@ -96,10 +99,36 @@ enum Flow {
     Waits,
 }
 
+/// Which processes reach the server behind a link. What others send waits, and so do the answers.
+#[derive(Clone, Debug, Default)]
+pub enum Divide {
+    /// All of them.
+    #[default]
+    Nobody,
+    /// Not these.
+    These(Vec<u32>),
+    /// Only these.
+    AllBut(Vec<u32>),
+}
+
+impl Divide {
+    fn cuts_off(&self, process: Option<u32>) -> bool {
+        let is_in = |these: &[u32]| process.is_some_and(|process| these.contains(&process));
+        match self {
+            Self::Nobody => false,
+            Self::These(these) => is_in(these),
+            Self::AllBut(these) => !is_in(these),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
+    /// The server's port.
+    target: AtomicU16,
     requests: Lane,
     replies: Lane,
+    divide: watch::Sender<Divide>,
     refuses: AtomicBool,
     /// Counts the cuts.
     cut: watch::Sender<u64>,
@@ -119,6 +148,11 @@ impl Link {
         self.port
     }
 
+    /// Where new connections lead to.
+    pub fn lead_to(&self, server: u16) {
+        self.state.target.store(server, Ordering::SeqCst);
+    }
+
     /// From now on nothing passes this way; connections stay open and nobody is told.
     pub fn hold(&self, way: Way) {
         self.each(way, |lane| {
@@ -133,12 +167,19 @@ impl Link {
         });
     }
 
-    /// The next thing that comes this way disappears.
+    /// From now on these processes are cut off from the server, whatever else is held or passes; nobody is
+    /// told. What waited meanwhile is delivered as soon as they are not any more.
+    pub fn divide(&self, divide: Divide) {
+        self.state.divide.send_replace(divide);
+    }
+
+    /// The next thing that comes this way disappears, unless it is between servers: nobody promises to
+    /// bear that what TCP delivered among them is not what was sent.
     pub fn swallow(&self, way: Way) {
         self.each(way, |lane| lane.swallows.store(1, Ordering::SeqCst));
     }
 
-    /// The next thing that comes this way comes twice.
+    /// The next thing that comes this way comes twice, unless it is between servers.
     pub fn repeat(&self, way: Way) {
         self.each(way, |lane| lane.repeats.store(1, Ordering::SeqCst));
     }
@@ -163,14 +204,16 @@ impl Link {
     }
 }
 
-async fn serve(listener: TcpListener, server: u16, state: Arc<State>) {
-    while let Ok((client, _)) = listener.accept().await {
+async fn serve(listener: TcpListener, port: u16, state: Arc<State>) {
+    while let Ok((client, address)) = listener.accept().await {
         if state.refuses.load(Ordering::SeqCst) {
             continue;
         }
         let state = state.clone();
+        let peer = Peer::behind(address.port(), port);
         tokio::spawn(async move {
-            let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else {
+            let target = state.target.load(Ordering::SeqCst);
+            let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else {
                 return;
             };
             let _ = (client.set_nodelay(true), server.set_nodelay(true));
@@ -179,25 +222,41 @@ async fn serve(listener: TcpListener, server: u16, state: Arc<State>) {
             let mut cut = state.cut.subscribe();
             cut.mark_unchanged();
             tokio::select! {
-                () = pump(from_client, to_server, &state.requests) => {}
-                () = pump(from_server, to_client, &state.replies) => {}
+                () = pump(from_client, to_server, &state, &state.requests, peer) => {}
+                () = pump(from_server, to_client, &state, &state.replies, peer) => {}
                 _ = cut.changed() => {}
             }
         });
     }
 }
 
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, lane: &Lane) {
+async fn pump(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: &State,
+    lane: &Lane,
+    peer: Option<Peer>,
+) {
     let mut buffer = vec![0; 64 * 1024];
-    let mut flow = lane.flow.subscribe();
+    let process = peer.map(|peer| peer.process);
+    let is_server = peer.is_some_and(|peer| peer.is_server);
+    let (mut divide, mut flow) = (state.divide.subscribe(), lane.flow.subscribe());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let joined = divide.wait_for(|divide| !divide.cuts_off(process));
+        if joined.await.is_err() {
+            return;
+        }
         if flow.wait_for(|flow| *flow == Flow::Passes).await.is_err() {
             return;
         }
-        if lane.swallows.swap(0, Ordering::SeqCst) > 0 {
+        let take = |count: &AtomicU32| match is_server {
+            true => 0,
+            false => count.swap(0, Ordering::SeqCst),
+        };
+        if take(&lane.swallows) > 0 {
             continue;
         }
-        let times = 1 + lane.repeats.swap(0, Ordering::SeqCst);
+        let times = 1 + take(&lane.repeats);
         for _ in 0..times {
             if to.write_all(&buffer[..count]).await.is_err() {
                 return;

@@ -4,6 +4,7 @@
 mod clock;
 pub mod cluster;
 mod link;
+mod peer;
 mod proxy;
 mod redis;
 mod sentinel;
@@ -11,7 +12,7 @@ mod session;
 pub mod wait;
 
 pub use clock::SetClock;
-pub use link::{Link, Network, Way};
+pub use link::{Divide, Link, Network, Way};
 pub use proxy::Proxy;
 pub use redis::{RedisServer, free_port};
 pub use sentinel::Sentinel;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -59,9 +59,28 @@ impl RedisServer {
             server.port = free_port()?;
         }
         Err(io::Error::other(format!(
-            "redis-server does not start (is it installed? Debian: apt-get install redis-server)\n{}",
+            "redis-server does not start\n{}",
             server.log()
         )))
+    }
+
+    /// Whether there is such a program at all, before anything is begun.
+    ///
+    /// # Errors
+    /// There is none; the message says how to install it.
+    pub fn is_installed() -> io::Result<()> {
+        let mut version = Command::new("redis-server");
+        version.arg("--version");
+        version
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        version.status().map(drop).map_err(|error| {
+            io::Error::other(format!(
+                "redis-server cannot be started ({error}), and the lab breaks real servers: install it \
+                 (Debian, Ubuntu: apt-get install redis-server; Fedora: dnf install redis)"
+            ))
+        })
     }
 
     /// The port on 127.0.0.1.

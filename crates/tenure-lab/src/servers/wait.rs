@@ -19,7 +19,11 @@ pub fn now() -> Moment {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on ^C and TERM only end all waiting, so that servers and folders are cleaned up.
+/// Exit code of a lab that was told to stop.
+pub const INTERRUPTED_CODE: u8 = 130;
+
+/// From now on ^C, TERM and a terminal that is closed only end all waiting, so that servers and folders
+/// are cleaned up. Said twice, they end us at once: servers end with us, only folders stay.
 pub fn notice_interrupts() {
     std::thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -35,12 +39,17 @@ pub fn notice_interrupts() {
 async fn interrupt() -> std::io::Result<()> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupts.recv() => {}
-        _ = terminations.recv() => {}
+    let mut hang_ups = signal(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+            _ = hang_ups.recv() => {}
+        }
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(INTERRUPTED_CODE.into());
+        }
     }
-    INTERRUPTED.store(true, Ordering::SeqCst);
-    Ok(())
 }
 
 /// Whether somebody pressed ^C.

@@ -91,3 +91,38 @@ fn it_must_be_said_what_to_break() {
     let done = lab(&["chaos", "--start", "redsi"]).exits(2);
     assert!(done.stderr.contains("redlock:5"), "{done:?}");
 }
+
+#[test]
+fn what_is_missing_is_said_before_anything_is_begun() {
+    let done = lab(&["chaos", "--store", "redis://127.0.0.1:1", "--for", "10m"]).exits(69);
+    assert!(done.stderr.contains("127.0.0.1:1"), "{done:?}");
+    let empty = tempfile::tempdir().unwrap();
+    let start = ["chaos", "--start", "cluster", "--for", "10m"];
+    let done = command(&start).env("PATH", empty.path()).output().unwrap();
+    assert_eq!(done.status.code(), Some(69), "{done:?}");
+    let text = String::from_utf8_lossy(&done.stderr);
+    assert!(text.contains("apt-get install redis-server"), "{done:?}");
+    let file = empty.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let folder = file.join("folder").display().to_string();
+    let done = lab(&["chaos", "--start", "sqlite", "--keep", &folder]).exits(73);
+    assert!(done.stderr.contains(&folder), "{done:?}");
+}
+
+#[test]
+fn a_primary_that_is_cut_off_together_with_a_client_does_not_make_two_holders() {
+    let runs = [("sentinel", "5"), ("cluster", "6")].map(|(shape, seed)| {
+        let start = ["chaos", "--start", shape, "--seed", seed, "--json"];
+        let faults = ["--faults", "split,cut-off", "--steps", "4"];
+        (
+            shape,
+            command(&[&start[..], &faults].concat()).spawn().unwrap(),
+        )
+    });
+    for (shape, run) in runs {
+        let verdict = verdict(shape, run);
+        assert_eq!(verdict["violations"], serde_json::json!([]), "{shape}");
+        let faults = &verdict["counts"]["faults"];
+        assert!(faults["split"].as_u64() >= Some(1), "{shape}: {faults}");
+    }
+}

@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Child;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::world::{command, eventually};
 
 #[test]
@@ -33,10 +35,35 @@ fn interrupted_it_also_removes_its_folders() {
         .unwrap();
     let is_used = || fs::read_dir(folder.path()).unwrap().next().is_some();
     eventually("a server has its folder", || is_used().then_some(()));
-    let pid = rustix::process::Pid::from_child(&lab);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    kill_process(Pid::from_child(&lab), Signal::INT).unwrap();
     assert_eq!(lab.wait().unwrap().code(), Some(130));
     eventually("nothing is left", || (!is_used()).then_some(()));
+}
+
+#[test]
+fn chaos_that_is_told_to_stop_leaves_neither_processes_nor_folders_behind() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut chaos = command(&["chaos", "--start", "redis", "--for", "10m"])
+            .env("TMPDIR", folder.path())
+            .spawn()
+            .unwrap();
+        // A server and three workers.
+        let children = eventually("it has begun", || {
+            let children = children_of(&chaos);
+            (children.len() >= 4).then_some(children)
+        });
+        kill_process(Pid::from_child(&chaos), signal).unwrap();
+        assert_eq!(chaos.wait().unwrap().code(), Some(130));
+        eventually("no process is left", || {
+            let mut left = children
+                .iter()
+                .filter(|pid| fs::exists(format!("/proc/{pid}/exe")).unwrap_or(false));
+            left.next().is_none().then_some(())
+        });
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }
 
 /// All processes whose parent this one is, on whichever thread they were started.

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::args::ChaosWorkerArgs;
 use crate::history::Recorder;
 use crate::program::die_with_parent;
+use crate::servers::wait::is_interrupted;
 use tap::Tap;
 use task::{Task, Work};
 
@@ -100,6 +101,16 @@ async fn connect(url: &str, clock: &Arc<dyn Clock>, recorder: &Recorder) -> Tenu
     }
 }
 
+/// Whether there is such a store, and why not.
+pub(crate) fn reach(url: &str) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let listed = runtime.block_on(listed(url, Duration::ZERO));
+    listed.map(drop).map_err(|error| error.to_string())
+}
+
 /// What is still held or waited for at this store, once nothing is any more or `limit` has passed.
 pub(crate) fn left(url: &str, limit: Duration) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -124,7 +135,7 @@ async fn listed(url: &str, limit: Duration) -> Result<Vec<String>, tenure::Error
             .iter()
             .map(|(name, _)| name.to_string())
             .collect();
-        if names.is_empty() || clock.now() >= until {
+        if names.is_empty() || clock.now() >= until || is_interrupted() {
             return Ok(names);
         }
         clock.sleep(Duration::from_millis(200)).await;

@@ -1,6 +1,7 @@
 //! [`World`]: the store of a run, with its servers and the network before them. One file per shape.
 
 mod cluster;
+mod divide;
 mod redis;
 mod redlock;
 mod sentinel;
@@ -46,7 +47,10 @@ pub(crate) struct World {
     /// Of the servers whose clocks can be set, and how far each is ahead, in milliseconds.
     pub(crate) clocks: Vec<(SetClock, i64)>,
     pub(crate) sentinels: Vec<Sentinel>,
+    /// Where servers fail over, the first ones lead to the servers, in their order, for everybody.
     pub(crate) links: Vec<Link>,
+    /// Of a cluster: those on which the nodes watch each other, in their order.
+    pub(crate) buses: Vec<Link>,
     /// A server may have lost data.
     lost: bool,
     /// A clock was set back.
@@ -86,6 +90,7 @@ impl World {
             clocks: Vec::new(),
             sentinels: Vec::new(),
             links: Vec::new(),
+            buses: Vec::new(),
             lost: false,
             went_back: false,
             urls: vec![url.clone(); plan.workers],
@@ -127,7 +132,7 @@ impl World {
             FaultKind::Restart if self.durable => Memory::Kept,
             FaultKind::Restart | FaultKind::Forget | FaultKind::FlushAll => Memory::Unsure,
             // A primary that was silent for too long is replaced.
-            FaultKind::Freeze if self.shape.fails_over() => Memory::Unsure,
+            FaultKind::Freeze | FaultKind::Split if self.shape.fails_over() => Memory::Unsure,
             FaultKind::ClockForward | FaultKind::ClockBack => Memory::Unsure,
             _ => Memory::Kept,
         };
@@ -205,8 +210,8 @@ impl Shape {
     pub(crate) fn links(self, workers: usize) -> usize {
         match self {
             Self::Redis => workers,
-            // To each sentinel.
-            Self::Sentinel => 3 * workers,
+            // To each server for all, and to each sentinel.
+            Self::Sentinel => self.servers() + sentinel::SENTINELS * workers,
             // To each node, for all.
             Self::Cluster => self.servers(),
             Self::Redlock3 | Self::Redlock5 => workers * self.servers(),
@@ -243,16 +248,52 @@ impl Shape {
         let workers = [Kill, Pause];
         let links = [Cut, Refuse, Delay, Partition, Swallow, Repeat];
         let servers = [Restart, Forget, Freeze, ScriptFlush, ClientKill, FlushAll];
+        let divides = [CutOff, Split];
         let clocks = [ClockBack, ClockForward];
         match self {
             Self::Redis | Self::Redlock3 | Self::Redlock5 => {
                 [&workers[..], &workers, &links, &servers, &clocks].concat()
             }
-            Self::Sentinel => [&workers[..], &links, &servers, &[FreezeSentinel]].concat(),
-            Self::Cluster => [&workers[..], &workers, &links, &servers].concat(),
+            Self::Sentinel => {
+                [&workers[..], &links, &servers, &divides, &[FreezeSentinel]].concat()
+            }
+            Self::Cluster => [&workers[..], &workers, &links, &servers, &divides].concat(),
             Self::Sqlite | Self::Foreign => workers.to_vec(),
         }
     }
+}
+
+/// For each worker a link to each of several servers, and its URL.
+struct Fan {
+    links: Vec<Link>,
+    urls: Vec<String>,
+}
+
+impl Fan {
+    fn start(
+        network: &Network,
+        plan: &Plan,
+        servers: &[u16],
+        url: impl Fn(&[u16]) -> String,
+    ) -> io::Result<Self> {
+        let (mut links, mut urls) = (Vec::new(), Vec::new());
+        for _ in 0..plan.workers {
+            let own: io::Result<Vec<_>> = servers.iter().map(|port| network.link(*port)).collect();
+            let own = own?;
+            urls.push(url(&own.iter().map(Link::port).collect::<Vec<_>>()));
+            links.extend(own);
+        }
+        Ok(Self { links, urls })
+    }
+}
+
+/// As in a URL.
+fn hosts(ports: &[u16]) -> String {
+    let hosts: Vec<_> = ports
+        .iter()
+        .map(|port| format!("127.0.0.1:{port}"))
+        .collect();
+    hosts.join(",")
 }
 
 /// `?max_ttl=…`: a server that forgot lets nobody in for as long as a lease may last here.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{World, max_ttl};
+use super::{Fan, World, hosts, max_ttl};
 use crate::Program;
 use crate::chaos::plan::Plan;
 use crate::servers::{Network, RedisServer, SetClock};
@@ -14,20 +14,17 @@ pub(super) fn start(program: &Program, network: &Network, plan: &Plan) -> io::Re
     let arguments = if plan.durable { &DURABLE[..] } else { &[] };
     let clock = SetClock::new()?;
     let server = RedisServer::start_in(program, arguments, clock.environment())?;
-    let links: io::Result<Vec<_>> = (0..plan.workers)
-        .map(|_| network.link(server.port()))
-        .collect();
-    let links = links?;
     // Nobody has to wait then: a restart keeps everything, and there is no replica.
     let said = if plan.durable { "&replicas=none" } else { "" };
-    let url = |port: u16| format!("redis://127.0.0.1:{port}?{}{said}", max_ttl());
+    let url = |ports: &[u16]| format!("redis://{}?{}{said}", hosts(ports), max_ttl());
+    let fan = Fan::start(network, plan, &[server.port()], url)?;
     Ok(World {
-        urls: links.iter().map(|link| url(link.port())).collect(),
-        direct: url(server.port()),
+        urls: fan.urls,
+        direct: url(&[server.port()]),
         durable: plan.durable,
         clocks: vec![(clock, 0)],
         servers: vec![server],
-        links,
+        links: fan.links,
         ..World::without_servers(plan, String::new())
     })
 }

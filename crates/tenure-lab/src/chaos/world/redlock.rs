@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{World, max_ttl};
+use super::{Fan, World, hosts, max_ttl};
 use crate::Program;
 use crate::chaos::plan::Plan;
 use crate::servers::{Network, RedisServer, SetClock};
@@ -19,36 +19,23 @@ pub(super) fn start(
         servers.push(RedisServer::start_in(program, &[], clock.environment())?);
         clocks.push((clock, 0));
     }
-    let (mut links, mut urls) = (Vec::new(), Vec::new());
-    for _ in 0..plan.workers {
-        let mut ports = Vec::new();
-        for server in &servers {
-            let link = network.link(server.port())?;
-            ports.push(link.port());
-            links.push(link);
-        }
-        urls.push(url(&ports));
-    }
     let ports: Vec<u16> = servers.iter().map(RedisServer::port).collect();
+    let fan = Fan::start(network, plan, &ports, url)?;
     Ok(World {
-        urls,
+        urls: fan.urls,
         direct: url(&ports),
         clocks,
         servers,
-        links,
+        links: fan.links,
         ..World::without_servers(plan, String::new())
     })
 }
 
 fn url(ports: &[u16]) -> String {
-    let hosts: Vec<_> = ports
-        .iter()
-        .map(|port| format!("127.0.0.1:{port}"))
-        .collect();
     // Longer than usual: what is looked for here is not how fast this machine is.
     format!(
         "redlock://{}?{}&node_timeout=200ms",
-        hosts.join(","),
+        hosts(ports),
         max_ttl()
     )
 }
