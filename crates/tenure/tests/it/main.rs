@@ -75,6 +75,8 @@ mod redis_tls;
 #[cfg(all(feature = "test-util", feature = "redis"))]
 mod redlock;
 #[cfg(all(feature = "test-util", feature = "redis"))]
+mod redlock_identity;
+#[cfg(all(feature = "test-util", feature = "redis"))]
 mod redlock_interop;
 #[cfg(feature = "test-util")]
 mod simulation;

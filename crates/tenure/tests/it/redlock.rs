@@ -1,14 +1,14 @@
-//! Redlock on real servers: some of them hang, die, come back empty or turn out to be one. Beside others
-//! who lock the same keys: `redlock_interop`.
+//! Redlock on real servers: some of them hang, die or come back empty. Those that turn out to be one and the
+//! same: `redlock_identity`. Beside others who lock the same keys: `redlock_interop`.
 
-use tenure::{Attempt, ErrorKind, Loss, Severity, Tenure};
+use tenure::{Attempt, ErrorKind, Loss, Tenure};
 
 use crate::client_world::{acquired, millis, secs};
 use crate::support::redis_server::RedisServer;
 use crate::support::wait::{PATIENCE, elapsed, eventually_async, real_time};
 
 /// Nothing below is about this time-out, and a busy machine needs its time.
-const PATIENT: &str = "node_timeout=1s&recovery=open";
+pub(crate) const PATIENT: &str = "node_timeout=1s&recovery=open";
 
 pub(crate) struct Servers(pub(crate) Vec<RedisServer>);
 
@@ -192,79 +192,6 @@ async fn a_lease_longer_than_what_recovery_protects_is_refused() {
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     assert!(error.to_string().contains("max_ttl"), "{error}");
-}
-
-#[tokio::test]
-async fn one_server_under_several_names_is_refused() {
-    let servers = Servers::start(2);
-    let (one, two) = (servers.0[0].port(), servers.0[1].address());
-    let url = format!("redlock://127.0.0.1:{one},{two},localhost:{one}?{PATIENT}");
-    let error = tenure::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-    assert!(error.to_string().contains("the same server"), "{error}");
-
-    let url = format!("redlock://127.0.0.1:{one},{two}");
-    let error = tenure::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
-}
-
-#[tokio::test]
-async fn a_duplicate_that_was_not_there_at_first_gets_no_vote_later() {
-    let mut servers = Servers::start(2);
-    let (one, two) = (servers.0[0].address(), servers.0[1].address());
-    let proxy = crate::support::proxy::Proxy::to(one.clone()).await;
-    proxy.refuse(true);
-    let proxied = proxy
-        .url()
-        .replace("redis://", "")
-        .replace("?recovery=open", "");
-    let url = format!("redlock://{one},{two},{proxied}?{PATIENT}");
-    let tenure = tenure::connect(&url).await.unwrap();
-    proxy.refuse(false);
-    let noticed = async || {
-        let findings = tenure.diagnose().await.unwrap();
-        let found = findings
-            .iter()
-            .find(|finding| finding.subject == "duplicate");
-        found.map(|finding| finding.severity)
-    };
-    let severity = eventually_async("it is noticed", noticed).await;
-    assert_eq!(severity, Severity::Danger);
-    // Two voices are a majority of three; the second voice of the first server is none.
-    drop(acquired(tenure.lock("job").try_acquire().await.unwrap()));
-    servers.0[1].kill();
-    let error = async || tenure.lock("other").try_acquire().await.err();
-    let error = eventually_async("one voice is not enough", error).await;
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-}
-
-/// Its renewal would be the second voice of one server.
-#[tokio::test]
-async fn a_duplicate_that_was_not_there_at_first_does_not_keep_a_lock_alive() {
-    let mut servers = Servers::start(2);
-    let (one, two) = (servers.0[0].address(), servers.0[1].address());
-    let proxy = crate::support::proxy::Proxy::to(one.clone()).await;
-    proxy.refuse(true);
-    let proxied = proxy
-        .url()
-        .replace("redis://", "")
-        .replace("?recovery=open", "");
-    let url = format!("redlock://{one},{two},{proxied}?{PATIENT}");
-    let tenure = tenure::connect(&url).await.unwrap();
-    let lock = tenure.lock("job").ttl(secs(4));
-    let guard = acquired(lock.try_acquire().await.unwrap());
-    let renewed = async || {
-        let left = guard.remaining();
-        real_time(millis(5)).await;
-        (guard.remaining() > left).then_some(())
-    };
-    eventually_async("it is renewed", renewed).await;
-    servers.0[1].kill();
-    proxy.refuse(false);
-    let end = guard.remaining();
-    let (loss, after) = elapsed(guard.lost()).await;
-    assert_eq!(loss, Loss::Expired);
-    assert!(after < end + millis(500), "{after:?} instead of {end:?}");
 }
 
 /// A waiter asks by itself every 5 s: whoever gets it sooner was told.

@@ -62,8 +62,7 @@ impl Afterwards {
     pub(super) fn renewed(&mut self, keep: &Keep) {
         let (shared, now) = (&self.shared, self.shared.clock.now());
         let repairs = keep.repairs(|member| shared.not_after(member, now, None));
-        let voting = |(member, _): &(usize, Request)| shared.members[*member].votes();
-        self.repairs.extend(repairs.into_iter().filter(voting));
+        self.repairs.extend(repairs);
         self.nothing();
     }
 

@@ -8,7 +8,6 @@ use futures_util::future::join_all;
 use tenure_core::{Error, Finding, Severity, Timestamp};
 
 use super::agreement::median;
-use super::member::Franchise;
 use super::{Rule, Shared};
 use crate::clock::bounded;
 
@@ -20,9 +19,6 @@ const APART: Duration = Duration::from_secs(1);
 /// # Errors
 /// None: a server that cannot be asked is a finding.
 pub(super) async fn diagnose(shared: &Arc<Shared>) -> Result<Vec<Finding>, Error> {
-    for index in 0..shared.members.len() {
-        shared.meet(index);
-    }
     let asked = shared
         .members
         .iter()
@@ -35,11 +31,13 @@ pub(super) async fn diagnose(shared: &Arc<Shared>) -> Result<Vec<Finding>, Error
     let mut findings = vec![together(shared, reachable)];
     findings.extend(evenness(shared));
     findings.extend(clocks(shared));
-    for (member, answer) in shared.members.iter().zip(answers) {
+    for (index, (member, answer)) in shared.members.iter().zip(answers).enumerate() {
         let label = &member.label;
-        if let Franchise::Duplicate(other) = member.franchise() {
-            let detail =
-                format!("{label} is the same server as {other}: it has no vote of its own");
+        if let Some(twin) = shared.twin(index) {
+            let detail = format!(
+                "{label} is the same server as {}: it has no vote of its own",
+                twin.label
+            );
             findings.push(finding(Severity::Danger, "duplicate", detail));
         }
         let owed = member.debts.count();

@@ -26,7 +26,7 @@ pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, 
     let mut answers = RollCall::new(electorate);
     let mut found: BTreeMap<LockName, (Rivals, Fence)> = BTreeMap::new();
     for (member, listing) in join_all(asked).await.into_iter().enumerate() {
-        if shared.is_duplicate(member) {
+        if shared.twin(member).is_some() {
             answers.skip(member);
             continue;
         }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Error, ErrorKind, Inbox, Listener, Moment, Request, Timestamp};
+use tenure_core::{Error, ErrorKind, Inbox, Listener, Timestamp};
 
 use super::agreement::median;
+use super::attendance::Attendance;
 use super::electorate::Electorate;
 use super::epoch::Epoch;
-use super::member::{Answer, Franchise, Member};
+use super::member::Member;
 use super::take::unreachable;
 use super::{Settings, Shared};
 use crate::clock::{Clock, bounded};
@@ -37,6 +38,7 @@ pub(super) async fn everybody(
         meetings.push(async move { (index, meeting.await) });
     }
     let (mut met, mut failure) = (0, None);
+    let mut attendance = Attendance::new(members.len());
     let started = clock.now();
     loop {
         let rest = LIMIT.saturating_sub(clock.now().since(started));
@@ -52,7 +54,9 @@ pub(super) async fn everybody(
         match bounded(&**clock, patience, meetings.next()).await {
             None | Some(None) => break,
             Some(Some((index, Ok(Ok(identity))))) => {
-                admit(members, index, identity)?;
+                if let Some(objection) = attendance.objection(index, identity.as_ref()) {
+                    return Err(objection.error(ErrorKind::Configuration, members, index));
+                }
                 met += 1;
             }
             Some(Some((_, Ok(Err(error))))) => failure = failure.or(Some(error)),
@@ -69,72 +73,13 @@ pub(super) async fn everybody(
     Ok(Epoch::new(now, Timestamp::from_micros(reading)))
 }
 
-/// Lets a member vote, unless another one is the same server. One at a time: of two that are the same
-/// each might otherwise see that the other is not admitted yet.
-fn admit(members: &[Arc<Member>], index: usize, identity: Option<String>) -> Result<(), Error> {
-    let member = &members[index];
-    let same = members.iter().enumerate().find(|(other, known)| {
-        let theirs = known.franchise();
-        *other != index && identity.is_some() && theirs == Franchise::Votes(identity.clone())
-    });
-    if let Some((_, other)) = same {
-        member.enfranchise(Franchise::Duplicate(other.label.clone()));
-        return Err(Error::new(
-            ErrorKind::Configuration,
-            format!(
-                "{} and {} are the same server: one server that is named twice has one voice, not \
-                 two. Name each server once",
-                other.label, member.label
-            ),
-        ));
-    }
-    member.enfranchise(Franchise::Votes(identity));
-    Ok(())
-}
-
 impl Shared {
-    /// Sees to it that a member of which nobody knows which server it is gets known.
-    pub(super) fn meet(self: &Arc<Self>, index: usize) {
-        let member = &self.members[index];
-        if member.franchise() != Franchise::Unknown || !member.begin_meeting() {
-            return;
-        }
-        let shared = self.clone();
-        self.runtime.spawn(async move {
-            let member = &shared.members[index];
-            // A duplicate does not vote; `diagnose` says so.
-            let _ = shared.introduced(index).await;
-            member.end_meeting();
-        });
-    }
-
-    /// Asks a member of which nobody knows which server it is, once that is known: a renewal by a server
-    /// that answers under two names would count twice.
-    pub(super) async fn ask_once_known(
-        self: Arc<Self>,
-        index: usize,
-        sent: Moment,
-        batch: Vec<Request>,
-    ) -> Answer {
-        match self.introduced(index).await {
-            Ok(()) => self.members[index].clone().ask(sent, batch).await,
-            Err(failure) => {
-                let (kind, text) = (failure.kind(), failure.to_string());
-                let replies = batch.iter().map(|_| Err(Error::new(kind, text.clone())));
-                let replies = replies.collect();
-                Answer { sent, replies }
-            }
-        }
-    }
-
-    async fn introduced(&self, index: usize) -> Result<(), Error> {
-        let identity = self.members[index].clone().introduce().await?;
-        let _one_at_a_time = self.admission.lock();
-        admit(&self.members, index, identity)
-    }
-
-    pub(super) fn is_duplicate(&self, index: usize) -> bool {
-        matches!(self.members[index].franchise(), Franchise::Duplicate(_))
+    /// The member to whose server this one leads, too. It is not asked then: one server has one voice.
+    pub(super) fn twin(&self, index: usize) -> Option<&Member> {
+        let identity = self.members[index].identity()?;
+        let mut before = self.members[..index].iter();
+        let twin = before.find(|member| member.identity().as_ref() == Some(&identity));
+        twin.map(|member| &**member)
     }
 }
 

@@ -1,8 +1,7 @@
-//! [`Member`]: one store of a quorum, and what is known of it: its clock, its identity, what it still
-//! has to be told.
+//! [`Member`]: one store of a quorum, and what is known of it: its clock, and what it still has to be told.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_core::{
@@ -13,10 +12,19 @@ use super::debts::Debts;
 use super::epoch::Reading;
 use crate::clock::Clock;
 
+/// What tells a server from every other, for as long as it runs.
+pub(in crate::stores) type Identity = Arc<str>;
+
+/// Replies, and who gave all of them; `None` if it does not say.
+pub(in crate::stores) type Identified = (Option<Identity>, Vec<Result<Reply, Error>>);
+
 /// What a quorum asks of a server beyond what every [`Store`] does.
 pub(in crate::stores) trait Server: Send + Sync + fmt::Debug {
-    /// What tells this server from every other, for as long as it runs; `None` if it does not say.
-    fn identity(&self) -> BoxFuture<'_, Result<Option<String>, Error>>;
+    /// Decides a batch as the store does, and says who did. Where that is not sure there is no reply.
+    fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Identified>;
+
+    /// Who would be asked now; `None` if nobody knows.
+    fn identity(&self) -> Option<Identity>;
 
     /// From now on, push [`MaybeFree`](tenure_core::Push::MaybeFree) once when the holders of `name`
     /// change. Answers whether nobody holds it now; `None` if nothing will be pushed.
@@ -36,33 +44,15 @@ pub(super) struct Member {
     pub(super) debts: Debts,
     clock: Arc<dyn Clock>,
     calls: AtomicUsize,
-    /// Whether somebody is getting to know it.
-    meeting: AtomicBool,
-    known: Mutex<Known>,
+    /// What its clock showed last.
+    reading: Mutex<Option<Reading>>,
 }
 
-#[derive(Debug, Default)]
-struct Known {
-    reading: Option<Reading>,
-    franchise: Franchise,
-}
-
-/// Whether a member may give new votes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Franchise {
-    /// Nobody knows yet which server this is: it might be one that votes already.
-    #[default]
-    Unknown,
-    /// It may; this is its identity, if it has one.
-    Votes(Option<String>),
-    /// It is the same server as the member with this label.
-    Duplicate(String),
-}
-
-/// What a member answered, and when it was asked.
+/// What a member answered, when it was asked, and which server that was.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) sent: Moment,
+    pub(super) by: Option<Identity>,
     pub(super) replies: Vec<Result<Reply, Error>>,
 }
 
@@ -80,8 +70,7 @@ impl Member {
             debts: Debts::default(),
             clock,
             calls: AtomicUsize::new(0),
-            meeting: AtomicBool::new(false),
-            known: Mutex::default(),
+            reading: Mutex::default(),
         }
     }
 
@@ -91,10 +80,14 @@ impl Member {
             let replies = batch.iter().map(|_| Err(overdue(&self.label)));
             return Answer {
                 sent,
+                by: None,
                 replies: replies.collect(),
             };
         };
-        let mut replies = self.store.apply(&batch).await;
+        let (by, mut replies) = match &self.server {
+            Some(server) => server.apply(&batch).await,
+            None => (None, self.store.apply(&batch).await),
+        };
         if replies.len() != batch.len() {
             replies = batch.iter().map(|_| Err(miscounted())).collect();
         }
@@ -104,74 +97,38 @@ impl Member {
                 now: reply.now,
             });
         }
-        let lost = |error: &Error| error.kind() == ErrorKind::Unavailable;
-        if replies.iter().any(|reply| reply.as_ref().is_err_and(lost)) && self.server.is_some() {
-            // It may be another server behind the same address when it comes back.
-            self.doubt();
-        }
-        Answer { sent, replies }
+        Answer { sent, by, replies }
     }
 
     /// Learns who it is and what its clock shows.
-    pub(super) async fn introduce(self: Arc<Self>) -> Result<Option<String>, Error> {
-        let identity = match &self.server {
-            Some(server) => server.identity().await?,
-            None => None,
-        };
-        let name = LockName::new("hello")?;
+    pub(super) async fn introduce(self: Arc<Self>) -> Result<Option<Identity>, Error> {
+        let look = Action::Inspect.on(LockName::new("hello")?);
         let sent = self.clock.now();
-        let mut replies = self.store.apply(&[Action::Inspect.on(name)]).await;
-        let reply = replies.pop().unwrap_or_else(|| Err(miscounted()))?;
-        self.read(Reading {
-            sent,
-            now: reply.now,
-        });
-        Ok(identity)
+        let Answer { by, replies, .. } = self.ask(sent, vec![look]).await;
+        let replies: Result<Vec<Reply>, Error> = replies.into_iter().collect();
+        replies.map(|_| by)
     }
 
     /// What its clock shows at `moment`, as far as that is known.
     pub(super) fn clock_at(&self, moment: Moment) -> Option<Timestamp> {
-        let reading = self.known().reading?;
+        let reading = (*self.reading())?;
         Some(reading.at(moment))
     }
 
-    pub(super) fn franchise(&self) -> Franchise {
-        self.known().franchise.clone()
-    }
-
-    pub(super) fn votes(&self) -> bool {
-        matches!(self.known().franchise, Franchise::Votes(_))
-    }
-
-    pub(super) fn enfranchise(&self, franchise: Franchise) {
-        self.known().franchise = franchise;
-    }
-
-    /// Whether nobody else is getting to know it now.
-    pub(super) fn begin_meeting(&self) -> bool {
-        !self.meeting.swap(true, Ordering::AcqRel)
-    }
-
-    pub(super) fn end_meeting(&self) {
-        self.meeting.store(false, Ordering::Release);
-    }
-
-    fn doubt(&self) {
-        let mut known = self.known();
-        if matches!(known.franchise, Franchise::Votes(_)) {
-            known.franchise = Franchise::Unknown;
-        }
+    /// Which server it is now, as far as that is known.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        self.server.as_ref()?.identity()
     }
 
     fn read(&self, reading: Reading) {
-        let mut known = self.known();
-        if known.reading.is_none_or(|old| old.sent <= reading.sent) {
-            known.reading = Some(reading);
+        let mut last = self.reading();
+        if last.is_none_or(|last| last.sent <= reading.sent) {
+            *last = Some(reading);
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reading(&self) -> MutexGuard<'_, Option<Reading>> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

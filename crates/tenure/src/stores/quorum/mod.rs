@@ -2,6 +2,7 @@
 
 mod afterwards;
 mod agreement;
+mod attendance;
 mod debts;
 mod diagnose;
 mod electorate;
@@ -28,7 +29,7 @@ mod round;
 mod servers;
 mod take;
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tenure_core::{
@@ -130,7 +131,6 @@ impl QuorumStore {
             clock,
             runtime,
             holds: Holds::default(),
-            admission: Mutex::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -183,8 +183,6 @@ struct Shared {
     runtime: Handle,
     holds: Holds,
     rings: Rings,
-    /// Members are admitted one at a time.
-    admission: Mutex<()>,
 }
 
 /// How much longer than it is waited for a request may be under way, and be carried out.

@@ -57,8 +57,8 @@ impl Question {
         match self {
             Self::Refused(_) => None,
             Self::Take(take) => {
-                let votes = shared.members[member].votes();
-                votes.then(|| take.request(shared.not_after(member, now, take.acquire.not_after)))
+                let not_after = shared.not_after(member, now, take.acquire.not_after);
+                Some(take.request(not_after))
             }
             Self::Keep(keep) => Some(keep.request.clone()),
             Self::Undo(undo) => Some(undo.request.clone()),
@@ -66,23 +66,12 @@ impl Question {
         }
     }
 
-    /// Whether a yes to this prolongs a hold, so that it matters which server said it.
-    pub(super) fn prolongs(&self) -> bool {
-        let keep = match self {
-            Self::Keep(keep) => &keep.request.action,
-            _ => return false,
-        };
-        matches!(keep, Action::Renew(_) | Action::Convert(_))
-    }
-
     /// Whom to ask what once the first answers are in.
     pub(super) fn follow_up(&self, shared: &Shared, now: Moment) -> Vec<(usize, Request)> {
         match self {
             Self::Take(take) => take.raises(),
             Self::Keep(keep) if keep.needs_repair() => {
-                let voting = |(member, _): &(usize, Request)| shared.members[*member].votes();
-                let repairs = keep.repairs(|member| shared.not_after(member, now, None));
-                repairs.into_iter().filter(voting).collect()
+                keep.repairs(|member| shared.not_after(member, now, None))
             }
             _ => Vec::new(),
         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tenure_core::{
-    Acquire, Action, Error, Fence, LockName, Moment, Outcome, OwnerId, Reply, Request, Timestamp,
-    Ttl,
+    Acquire, Action, Error, ErrorKind, Fence, LockName, Moment, Outcome, OwnerId, Reply, Request,
+    Timestamp, Ttl,
 };
 use tokio::sync::oneshot;
 
 use super::Shared;
 use super::afterwards::Afterwards;
+use super::attendance::Attendance;
 use super::debts::Debt;
 use super::electorate::Voice;
 use super::fan_out::FanOut;
@@ -44,6 +45,7 @@ struct Round {
     shared: Arc<Shared>,
     sent: Moment,
     questions: Vec<Question>,
+    attendance: Attendance,
     /// The first questions, of which some members' answers may be outstanding.
     first: FanOut,
     /// Which questions each member was asked, in order.
@@ -59,6 +61,7 @@ impl Round {
             .collect();
         Self {
             asked: vec![Vec::new(); shared.members.len()],
+            attendance: Attendance::new(shared.members.len()),
             shared,
             sent,
             questions,
@@ -70,26 +73,18 @@ impl Round {
     async fn ask_everybody(&mut self) {
         let shared = self.shared.clone();
         for (index, member) in shared.members.iter().enumerate() {
-            shared.meet(index);
-            let mut prolongs = false;
+            let twin = shared.twin(index).is_some();
             let mut requests = Vec::with_capacity(self.questions.len());
             for (number, question) in self.questions.iter_mut().enumerate() {
                 match question.request(&shared, index, self.sent) {
-                    Some(request) if !shared.is_duplicate(index) => {
+                    Some(request) if !twin => {
                         requests.push(request);
-                        prolongs |= question.prolongs();
                         self.asked[index].push(number);
                     }
                     _ => question.skip(index),
                 }
             }
-            if requests.is_empty() {
-                continue;
-            }
-            if prolongs && !member.votes() {
-                let asking = shared.clone().ask_once_known(index, self.sent, requests);
-                self.first.ask(index, Box::pin(asking));
-            } else {
+            if !requests.is_empty() {
                 let asking = member.clone().ask(self.sent, requests);
                 self.first.ask(index, Box::pin(asking));
             }
@@ -100,17 +95,29 @@ impl Round {
                 self.questions.iter_mut().for_each(Question::close);
                 return;
             };
-            self.hear(member, answer);
+            self.hear_first(member, answer);
         }
         // What is there is heard, too: it tells who need not be asked to take anything back.
         while let Some((member, answer)) = self.first.arrived() {
-            self.hear(member, answer);
+            self.hear_first(member, answer);
         }
     }
 
-    fn hear(&mut self, member: usize, answer: Answer) {
-        for (number, reply) in self.asked[member].iter().zip(answer.replies) {
-            self.questions[*number].hear(member, answer.sent, reply);
+    fn hear_first(&mut self, member: usize, answer: Answer) {
+        let numbers = self.asked[member].clone();
+        self.hear(member, &numbers, answer);
+    }
+
+    /// A member's answer to the questions of these numbers.
+    fn hear(&mut self, member: usize, numbers: &[usize], answer: Answer) {
+        let Answer { sent, by, replies } = answer;
+        let objection = self.attendance.objection(member, by.as_ref());
+        for (number, reply) in numbers.iter().zip(replies) {
+            let reply = match objection {
+                None => reply,
+                Some(why) => Err(why.error(ErrorKind::Unavailable, &self.shared.members, member)),
+            };
+            self.questions[*number].hear(member, sent, reply);
         }
     }
 
@@ -139,9 +146,7 @@ impl Round {
             }
             let deadline = now.plus(shared.node_timeout);
             while let Some((member, answer)) = fan.next(&*shared.clock, deadline).await {
-                for (number, reply) in asked[member].iter().zip(answer.replies) {
-                    self.questions[*number].hear(member, answer.sent, reply);
-                }
+                self.hear(member, &asked[member], answer);
                 if self.questions.iter().all(Question::is_agreed) {
                     break;
                 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tenure_core::{BoxFuture, Error, LockName};
+use tenure_core::{BoxFuture, Error, LockName, Request};
 
 use super::QuorumStore;
-use super::member::{Member, Server};
+use super::member::{Identified, Identity, Member, Server};
 use super::options::Options;
 use crate::clock::Clock;
 use crate::stores::redis::RedisStore;
@@ -34,8 +34,12 @@ impl QuorumStore {
 }
 
 impl Server for RedisStore {
-    fn identity(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
-        Box::pin(self.run_id())
+    fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Identified> {
+        Box::pin(self.apply_as_one(batch))
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        self.run()
     }
 
     fn watch<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Option<bool>, Error>> {

@@ -48,6 +48,8 @@ pub(super) struct Live {
     pub(super) protocol: ProtocolVersion,
     /// Whether the server tells us of keys that change, if it is asked to.
     pub(super) watches: bool,
+    /// Which start of which server this is; asked for only from the members of a quorum.
+    pub(super) run: Option<Arc<str>>,
     /// Ends with the connection. The driver would keep it up for as long as any call waits on it.
     pub(super) given_up: watch::Receiver<()>,
     /// Where the server is.
@@ -181,6 +183,12 @@ impl Link {
     /// Gives up a connection that can no longer be trusted. Everything in flight on it fails.
     pub(super) fn discard(&self, live: &Live) {
         self.discard_generation(live.generation);
+    }
+
+    /// Which start of which server is at the other end now, where that is asked for.
+    pub(super) fn run(&self) -> Option<Arc<str>> {
+        let current = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().and_then(|(live, _)| live.run.clone())
     }
 
     /// Whether this connection is still the one in use.

@@ -41,7 +41,9 @@ impl Link {
         if self.options.replicas.is_some() {
             live.confirming = Some(self.open_confirming(&live).await?);
         }
-        live.watches = watching::begin(self, &live).await;
+        if self.options.watching {
+            watching::begin(self, &mut live).await?;
+        }
         let channels = self.listeners.channels();
         if !channels.is_empty() {
             self.subscribe(&live, wire, &channels).await?;
@@ -142,6 +144,7 @@ impl Link {
             generation,
             protocol,
             watches: false,
+            run: None,
             given_up,
             address: address.clone(),
         })

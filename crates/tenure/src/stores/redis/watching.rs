@@ -1,22 +1,44 @@
-//! Watching a key: the server tells us once when it changes, whoever changes it, also when it expires
-//! (CLIENT TRACKING). For a store without a queue, which has nobody to push a grant to.
+//! What a member of a quorum does beyond what every store does: it says which server answered, and watches
+//! keys. The server tells us once when one changes, whoever changes it, also when it expires (CLIENT
+//! TRACKING): for a store without a queue, which has nobody to push a grant to.
+
+use std::sync::Arc;
 
 use redis::{Cmd, Pipeline, ProtocolVersion, Value};
-use tenure_core::{Error, ErrorKind, LockName};
+use tenure_core::{Error, ErrorKind, LockName, Reply, Request};
 
-use super::RedisStore;
 use super::connection::{Link, Live};
-use super::diagnose;
+use super::errors::Failure;
 use super::subscription::Listeners;
+use super::{RedisStore, memory, step};
 
 impl RedisStore {
-    /// What tells this server from every other for as long as it runs; `None` if it may not say.
-    pub(crate) async fn run_id(&self) -> Result<Option<String>, Error> {
-        match diagnose::facts(&self.link, &["INFO", "server"]).await {
-            Ok(facts) => Ok(facts.get("run_id").cloned()),
-            Err(failure) if failure.kind == ErrorKind::Forbidden => Ok(None),
-            Err(failure) => Err(failure.error()),
+    /// Decides a batch, and says which start of which server did; `None` if it may not say.
+    ///
+    /// An answer of which that is not sure is none: a connection that was lost is replaced in silence, and
+    /// may then lead to another server.
+    pub(crate) async fn apply_as_one(
+        &self,
+        batch: &[Request],
+    ) -> (Option<Arc<str>>, Vec<Result<Reply, Error>>) {
+        let link = &self.link;
+        let live = match link.live(link.deadline()).await {
+            Ok(live) => live,
+            Err(failure) => return (None, batch.iter().map(|_| Err(failure.error())).collect()),
+        };
+        let mut replies = step::apply(link, &self.nonces, batch).await;
+        // No connection comes back once it was replaced: it has been in use all the time.
+        if !link.is_current(&live) {
+            for reply in replies.iter_mut().filter(|reply| reply.is_ok()) {
+                *reply = Err(Failure::given_up(&live.address).error());
+            }
         }
+        (live.run, replies)
+    }
+
+    /// Which start of which server answers now; `None` if none does, or if it may not say.
+    pub(crate) fn run(&self) -> Option<Arc<str>> {
+        self.link.run()
     }
 
     /// Has the server tell us once when the key of `name` changes. Answers whether there is none now;
@@ -40,21 +62,27 @@ impl RedisStore {
                 _ => None,
             })
         };
-        watched
-            .await
-            .map_err(|failure: super::errors::Failure| failure.error())
+        watched.await.map_err(|failure: Failure| failure.error())
     }
 }
 
-/// Asks the server to tell this connection of keys that it watches; whether it will.
-pub(super) async fn begin(link: &Link, live: &Live) -> bool {
-    if !link.options.watching || live.protocol != ProtocolVersion::RESP3 {
-        return false;
+/// Asks the server who it is, and to tell this connection of keys that it watches.
+pub(super) async fn begin(link: &Link, live: &mut Live) -> Result<(), Failure> {
+    let mut commands = Pipeline::with_capacity(2);
+    commands.add_command(words(&["INFO", "server"]));
+    if live.protocol == ProtocolVersion::RESP3 {
+        commands.add_command(words(&["CLIENT", "TRACKING", "ON", "OPTIN"]));
     }
-    let command = words(&["CLIENT", "TRACKING", "ON", "OPTIN"]);
+    let values = link.send_all(live, &commands, link.deadline()).await?;
+    let mut values = values.into_iter();
+    live.run = match memory::facts(values.next().unwrap_or(Value::Nil)) {
+        Ok(facts) => facts.get("run_id").map(|run| run.as_str().into()),
+        Err(failure) if failure.kind == ErrorKind::Forbidden => None,
+        Err(failure) => return Err(failure),
+    };
     // Old servers do not know it and some users may not say it: then waiters ask now and then.
-    let answer = link.send(live, &command, link.deadline()).await;
-    matches!(answer, Ok(Value::Okay))
+    live.watches = values.next() == Some(Value::Okay);
+    Ok(())
 }
 
 /// What the server says about keys that were watched.

@@ -1,4 +1,5 @@
-//! A small TCP proxy between a test and a server: it can cut connections, swallow replies and delay requests.
+//! A small TCP proxy between a test and a server: it can cut connections, swallow replies, delay requests and
+//! lead somewhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,10 @@ pub(crate) struct Proxy {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Where it leads.
+    server: watch::Sender<String>,
+    /// Told when connections that are open are to lead somewhere else, too.
+    moved: Notify,
     swallows: AtomicBool,
     swallowed: AtomicU64,
     refuses: AtomicBool,
@@ -35,8 +40,25 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let state = Arc::<State>::default();
-        let task = tokio::spawn(serve(listener, server, state.clone()));
+        state.server.send_replace(server);
+        let task = tokio::spawn(serve(listener, state.clone()));
         Self { port, state, task }
+    }
+
+    /// `127.0.0.1:PORT`
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// From now on, new connections lead to `server`.
+    pub(crate) fn redirect(&self, server: String) {
+        self.state.server.send_replace(server);
+    }
+
+    /// From now on, connections that are open lead there as well, and nobody is told.
+    pub(crate) fn redirect_open(&self, server: String) {
+        self.redirect(server);
+        self.state.moved.notify_waiters();
     }
 
     /// `redis://127.0.0.1:PORT?recovery=open`, as of the server behind it.
@@ -87,29 +109,33 @@ impl Drop for Proxy {
     }
 }
 
-async fn serve(listener: TcpListener, server: String, state: Arc<State>) {
+async fn serve(listener: TcpListener, state: Arc<State>) {
     while let Ok((client, _)) = listener.accept().await {
         if state.refuses.load(Ordering::SeqCst) {
             continue;
         }
-        let Ok(upstream) = TcpStream::connect(&server).await else {
-            continue;
-        };
         let number = state.opened.fetch_add(1, Ordering::SeqCst);
         let state = state.clone();
         tokio::spawn(async move {
-            let (from_client, to_client) = client.into_split();
-            let (from_server, to_server) = upstream.into_split();
-            tokio::select! {
-                () = requests(from_client, to_server, &state, number) => {}
-                () = replies(from_server, to_client, &state) => {}
-                () = state.cut.notified() => {}
+            let (mut from_client, mut to_client) = client.into_split();
+            loop {
+                let server = state.server.borrow().clone();
+                let Ok(upstream) = TcpStream::connect(&server).await else {
+                    return;
+                };
+                let (from_server, to_server) = upstream.into_split();
+                tokio::select! {
+                    () = requests(&mut from_client, to_server, &state, number) => return,
+                    () = replies(from_server, &mut to_client, &state) => return,
+                    () = state.cut.notified() => return,
+                    () = state.moved.notified() => {}
+                }
             }
         });
     }
 }
 
-async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, number: u64) {
+async fn requests(from: &mut OwnedReadHalf, mut to: OwnedWriteHalf, state: &State, number: u64) {
     let mut buffer = vec![0; 64 * 1024];
     let mut parked = state.parked.subscribe();
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
@@ -123,7 +149,7 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State
     }
 }
 
-async fn replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &State) {
+async fn replies(mut from: OwnedReadHalf, to: &mut OwnedWriteHalf, state: &State) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let swallows = state.swallows.load(Ordering::SeqCst);

@@ -67,6 +67,9 @@ pub(super) async fn look(
     let kept = [facts(append), facts(rewrite)].map(Result::unwrap_or_default);
     let now = clock(time)?;
     let seen = seen(&server, &replication, &kept, now)?;
+    if live.run.as_ref().is_some_and(|run| *run != seen.run) {
+        return Err(replaced());
+    }
     let texts = records.into_iter().map(|record| match record {
         Value::Nil => Ok(String::new()),
         value => text_of(value),
@@ -144,14 +147,14 @@ async fn wipes(link: &Link, live: &Live, deadline: Moment) -> Result<u64, Failur
     Ok(wipes)
 }
 
-type Facts = HashMap<String, String>;
+pub(in super::super) type Facts = HashMap<String, String>;
 
 fn is(facts: &Facts, name: &str, value: &str) -> bool {
     facts.get(name).is_some_and(|it| it == value)
 }
 
 /// `name:value` lines of INFO, or pairs of CONFIG GET.
-fn facts(value: Value) -> Result<Facts, Failure> {
+pub(in super::super) fn facts(value: Value) -> Result<Facts, Failure> {
     match value {
         Value::Array(values) => {
             let texts: Vec<_> = values.into_iter().map(text_of).collect::<Result<_, _>>()?;
@@ -195,6 +198,13 @@ fn evicting(policy: &str) -> Failure {
              {policy}: set it to noeviction"
         ),
     )
+}
+
+/// A connection stands for one server, and its answers are counted as those of that server.
+fn replaced() -> Failure {
+    let message = "another server answers on this connection than the one that it was made to: is there a \
+                   proxy between, and has it been led somewhere else?";
+    Failure::new(ErrorKind::Unavailable, message).ending_the_connection(true)
 }
 
 fn unreadable() -> Failure {

@@ -18,6 +18,7 @@ use tenure_core::{Life, Moment, Record, Recovery, Timestamp, Ttl};
 use super::connection::{Link, Live};
 use super::errors::Failure;
 
+pub(super) use look::facts;
 pub(super) use record::{because, read};
 
 /// How many parts are asked about in one go.
