@@ -86,17 +86,17 @@ impl WaitReport {
             None => silence.filter(|_| self.blocked.is_none()),
         };
         if let Some(why) = silence {
+            let limit = in_milliseconds(limit);
             return Error::new(
                 ErrorKind::Unavailable,
-                format!(
-                    "gave up waiting for the lock {name:?} after {limit:?} because the store cannot \
-                     be asked: {why}"
-                ),
-            );
+                format!("gave up waiting for the lock {name:?} after {limit:?}: the store cannot be asked"),
+            )
+            .with("because", why);
         }
         if let Some(blocked) = self.blocked.as_ref().or(blocked.as_ref()) {
             return busy(name, limit, blocked);
         }
+        let limit = in_milliseconds(limit);
         Error::new(
             ErrorKind::Unavailable,
             format!(
@@ -127,7 +127,13 @@ pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error
     error
 }
 
+/// Nobody wants to read nanoseconds.
+fn in_milliseconds(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
 fn waited(name: &LockName, limit: Duration) -> Error {
+    let limit = in_milliseconds(limit);
     Error::new(
         ErrorKind::Busy,
         format!("the lock {name:?} is busy; waited {limit:?}"),

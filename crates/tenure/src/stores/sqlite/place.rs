@@ -29,8 +29,9 @@ pub(super) struct Identity {
 }
 
 impl Place {
-    /// Finds the true path, so that two names of one file are seen to be one; creates the folder
-    /// that the file is to be in, for its user alone, unless it exists.
+    /// Finds the true path, so that two names of one file are seen to be one. Creates the folder of the
+    /// user's own file, for its user alone; any other must exist, because a slip in a path would
+    /// otherwise be a store that nobody else asks.
     pub(super) fn resolve(path: &Path) -> Result<Self, Error> {
         let wrong = |cause: std::io::Error| {
             let cause = Errno::from_io_error(&cause).unwrap_or(Errno::IO);
@@ -41,6 +42,9 @@ impl Place {
             return Err(not_a_file(path));
         };
         if !parent.is_dir() {
+            if !Options::default_path().is_ok_and(|own| own == absolute) {
+                return Err(no_folder(parent));
+            }
             let mut builder = std::fs::DirBuilder::new();
             builder
                 .recursive(true)
@@ -155,6 +159,16 @@ impl Place {
     }
 }
 
+fn no_folder(parent: &Path) -> Error {
+    let what = match parent.exists() {
+        true => "what the lock file is to be in is not a folder: check the path",
+        false => {
+            "the folder of the lock file does not exist: create it (mkdir -p), or check the path"
+        }
+    };
+    Error::new(ErrorKind::Configuration, what).with("folder", parent.display())
+}
+
 fn not_a_file(path: &Path) -> Error {
     Error::new(
         ErrorKind::Configuration,
@@ -262,9 +276,20 @@ mod tests {
     #[test]
     fn two_spellings_of_a_path_are_one_place() {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
         let plain = Place::resolve(&folder.path().join("locks.db")).unwrap();
         let spelt = Place::resolve(&folder.path().join("./sub/../locks.db")).unwrap();
         assert_eq!(plain, spelt);
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_not_made_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("nope");
+        let error = Place::resolve(&missing.join("locks.db")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        assert!(error.to_string().contains("mkdir -p"), "{error}");
+        assert!(!missing.exists());
     }
 
     #[test]
@@ -272,7 +297,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inbox = Inbox::from_bytes([1; 16]);
         for (name, short) in [("short".to_owned(), true), ("long".repeat(20), false)] {
-            let options = Options::new(folder.path().join(name).join("locks.db"));
+            let parent = folder.path().join(name);
+            std::fs::create_dir(&parent).unwrap();
+            let options = Options::new(parent.join("locks.db"));
             let place = Place::resolve(&options.path).unwrap();
             let bell = place.open_folder(&options).unwrap().bell(&inbox);
             assert!(bell.as_os_str().len() <= LONGEST_ADDRESS, "{bell:?}");

@@ -83,6 +83,14 @@ impl Options {
             Some((text, sentinels)) => (text, Some(sentinels)),
             None => (Cow::from(text), None),
         };
+        if sentinels.is_none() && names_several(&text) {
+            return Err(wrong(
+                "several servers in the URL of a single one: which is meant? redis+sentinel://H1,H2,H3/SERVICE \
+                 (a primary with replicas), redis+cluster://H1,H2 (a Redis Cluster), redlock://H1,H2,H3 (a \
+                 majority of independent servers) or redis+all://H1,H2 (all of them); with TLS \
+                 rediss+sentinel://, rediss+cluster://, redlocks://, rediss+all://",
+            ));
+        }
         let url = Url::parse(&text).map_err(|cause| not_a_url(&text).because(cause))?;
         if !text.contains("//") && !url.path().is_empty() {
             return Err(wrong(
@@ -278,6 +286,16 @@ impl fmt::Debug for Options {
 
 fn wrong(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Configuration, message)
+}
+
+/// Whether there is a comma where the host is. One in a password is none of these.
+fn names_several(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(_, rest)| {
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (hosts, tail) = rest.split_at(end);
+        let hosts = hosts.rsplit('@').next().unwrap_or_default();
+        hosts.contains(',') && !tail.contains('@')
+    })
 }
 
 fn not_a_url(text: &str) -> Error {

@@ -131,6 +131,23 @@ fn what_is_not_understood_is_refused_with_advice() {
 }
 
 #[test]
+fn several_servers_in_the_url_of_one_are_asked_about() {
+    for url in ["redis://a:1,b:2", "redis://a,b", "rediss://u:p@a:1,b:2/3"] {
+        let text = refusal(url);
+        for meant in [
+            "redlock://",
+            "redis+sentinel://",
+            "redis+cluster://",
+            "redis+all://",
+        ] {
+            assert!(text.contains(meant), "{meant} is missing in: {text}");
+        }
+    }
+    assert!(!refusal("redis://:pass,word/1@host:x").contains("several"));
+    assert!(Options::parse("redis://:pass,word@host").is_ok());
+}
+
+#[test]
 fn no_text_shows_the_password() {
     let secret = "hunter2";
     for url in [
