@@ -67,22 +67,81 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The table that `tenure run --help` ends with.
-pub const HELP: &str = "\
-Exit codes:
-  (the command's)  it ran and ended by itself, and the lock was held all the time
-  128+n            it died of signal n (130 after ^C, 137 after KILL)
-  64               the command line cannot be understood
-  69               the store cannot be reached, or answers wrongly; the command did not run
-  70               a bug in tenure
-  75               busy, the wait ran out, or --once-per and it was run; the command did not run
-                   (--exit-busy, --if-busy skip)
-  77               the store refused our user or password
-  78               the config file is wrong
-  79               the lease was lost, and the command was ended because of it (--exit-lost)
-  124              --hold-at-most was reached
-  126, 127         the command cannot be executed, does not exist; the lock was not touched
-  130, 143         interrupted (INT, TERM) while waiting; the place in the queue was given up";
+/// Whose help it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// `tenure run`.
+    Run,
+    /// `tenure elect`, which waits for ever, and again after a loss.
+    Elect,
+}
+
+/// The table that the help of a command ends with: what it can exit with, and nothing else.
+pub fn help(of: Of) -> String {
+    let mut text = String::from("Exit codes:");
+    for (codes, run, elect) in ROWS {
+        let meaning = match of {
+            Of::Run => run,
+            Of::Elect => elect,
+        };
+        let mut codes = codes;
+        for line in meaning.lines() {
+            text += &format!("\n  {codes:<16} {line}");
+            codes = "";
+        }
+    }
+    text
+}
+
+/// Codes, what they mean for `run`, and for `elect`.
+const ROWS: [(&str, &str, &str); 12] = [
+    (
+        "(the command's)",
+        "it ran and ended by itself, and the lock was held all the time",
+        "it ran and ended by itself, and we led all the time",
+    ),
+    same(
+        "128+n",
+        "it died of signal n (130 after ^C, 137 after KILL)",
+    ),
+    same("64", "the command line cannot be understood"),
+    (
+        "69",
+        "the store cannot be reached, answers wrongly, or has not answered when the wait was over;\n\
+         the command did not run",
+        "the store cannot be reached, or answers wrongly; the command did not run",
+    ),
+    same("70", "a bug in tenure"),
+    (
+        "75",
+        "busy, the wait ran out, or --once-per and it was run; the command did not run\n\
+         (--exit-busy, --if-busy skip)",
+        "",
+    ),
+    same("77", "the store refused our user or password"),
+    same("78", "the config file is wrong"),
+    (
+        "79",
+        "the lease was lost, and the command was ended because of it (--exit-lost)",
+        "the lease was lost just when we were asked to end (otherwise we stand by, and lead again)",
+    ),
+    ("124", "--hold-at-most was reached", ""),
+    same(
+        "126, 127",
+        "the command cannot be executed, does not exist; the lock was not touched",
+    ),
+    same(
+        "130, 143",
+        "interrupted (INT, TERM) while waiting; the place in the queue was given up",
+    ),
+];
+
+const fn same(
+    codes: &'static str,
+    meaning: &'static str,
+) -> (&'static str, &'static str, &'static str) {
+    (codes, meaning, meaning)
+}
 
 #[cfg(test)]
 mod tests {
@@ -106,7 +165,7 @@ mod tests {
         ];
         for exit in exits {
             assert!(
-                HELP.contains(&exit.code().to_string()),
+                help(Of::Run).contains(&exit.code().to_string()),
                 "{exit:?} is missing"
             );
         }

@@ -21,9 +21,12 @@ pub mod settings;
 pub mod store_choice;
 pub mod taking;
 
-use args::{Cli, ShortHelp};
+use args::{Answer, Cli, JsonTarget, ShortHelp};
 use exit::Exit;
 use output::Output;
+use output::codes::Code;
+use output::events::{self, End, Events};
+use output::failure::Failure;
 
 /// Runs the command line and returns its exit code.
 pub fn main() -> ExitCode {
@@ -46,17 +49,31 @@ fn start() -> Exit {
             Err(failure) => failure.exit,
         };
     }
-    match args::parse(arguments) {
+    match args::parse(arguments.iter().cloned()) {
         Ok(cli) => execute(cli),
         Err(answer) if answer.asked_for => {
             let _ = output.print(&answer.text);
             answer.exit
         }
-        Err(answer) => {
-            output.say(&answer.text);
-            answer.exit
-        }
+        Err(answer) => refuse(&answer, args::json_target(&arguments).as_ref(), output),
     }
+}
+
+/// Says what is wrong with the command line, to a person or to whoever reads the events.
+fn refuse(answer: &Answer, json: Option<&JsonTarget>, output: Output) -> Exit {
+    if let Ok(events) = Events::open(json) {
+        let failure = Failure::new(Code::Usage, &answer.what);
+        events.end(&End {
+            outcome: failure.code.outcome(),
+            exit_code: answer.exit.code(),
+            error: Some(events::failure(&failure)),
+            ..End::default()
+        });
+    }
+    if json != Some(&JsonTarget::Descriptor(2)) {
+        output.say(&answer.text);
+    }
+    answer.exit
 }
 
 fn execute(cli: Cli) -> Exit {
@@ -92,12 +109,9 @@ fn report_bugs() {
         let what = panic.payload_as_str().unwrap_or("unknown");
         let version = env!("CARGO_PKG_VERSION");
         Output::new(false, false).failure(
-            &output::failure::Failure::new(
-                output::codes::Code::Bug,
-                format!("a bug in tenure: {what}"),
-            )
-            .fact("where", format!("tenure {version}{place}"))
-            .help("please report it with this text"),
+            &Failure::new(Code::Bug, format!("a bug in tenure: {what}"))
+                .fact("where", format!("tenure {version}{place}"))
+                .help("please report it with this text"),
         );
     }));
 }

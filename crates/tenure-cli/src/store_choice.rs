@@ -59,6 +59,12 @@ impl StoreChoice {
     /// # Errors
     /// If a config file is wrong, or there is no home folder to put the default file in.
     pub fn resolve(flag: Option<&str>) -> Result<Self> {
+        let mut choice = Self::find(flag)?;
+        choice.url = absolute(choice.url);
+        Ok(choice)
+    }
+
+    fn find(flag: Option<&str>) -> Result<Self> {
         if let Some(url) = flag {
             if url.trim().is_empty() {
                 return Err(Failure::new(Code::Usage, "--store is empty"));
@@ -96,9 +102,6 @@ impl StoreChoice {
                 "using {url} - this machine only; set {STORE_VARIABLE} to share"
             ));
         }
-        if self.in_memory() {
-            output.hint("locks in `memory:` exclude nobody outside this process");
-        }
         if self.password_in_sight() {
             output.hint(PASSWORD_HINT);
         }
@@ -116,27 +119,40 @@ impl StoreChoice {
         }
         Err(Failure::new(
             Code::Usage,
-            "which store? the lock of the `tenure run` around this is in one that was not passed on",
+            "which store? the lock of the `tenure run` around this is in one whose URL was not passed on",
         )
+        .fact("because", "one with a password in it goes to nobody who was not meant to get it")
         .help("give the outer run --pass-store, or this one --store (--store sqlite: is this machine's)"))
     }
 
-    /// Refuses a store that ends with this process, for what is to outlive it.
+    /// The same for commands that only look: says which store is asked.
+    pub fn remark_on_parent(&self, inherited: &Inherited, output: &Output) {
+        if self.check_parent(inherited).is_err() {
+            let url = abbreviate_home(&self.url.to_string());
+            output.note(&format!(
+                "asking {url}, the default; the lock of the `tenure run` around this is in another store: give \
+                 that run --pass-store, or this command --store"
+            ));
+        }
+    }
+
+    /// Refuses locks that nobody outside this process can see: they would exclude nobody, and be gone when it
+    /// ends.
     ///
     /// # Errors
     /// 64.
-    pub fn check_lasting(&self) -> Result<()> {
+    pub fn check_shared(&self) -> Result<()> {
         if !self.in_memory() {
             return Ok(());
         }
-        let what = "a lock in `memory:` would end with this process, at once";
+        let what = "locks in `memory:` are seen by this process alone, and end with it";
         Err(Failure::new(Code::Usage, what)
             .fact("from", self.origin.to_string())
-            .help("choose sqlite: or redis://HOST"))
+            .help("choose sqlite:PATH (this machine) or redis://HOST; memory: is for programs that use the library"))
     }
 
     fn in_memory(&self) -> bool {
-        self.url.expose().starts_with("memory:")
+        self.url.expose().split(':').next() == Some("memory")
     }
 
     /// The same for commands that are not expected to be silent.
@@ -206,6 +222,20 @@ fn default_file() -> Result<PathBuf> {
                 "say --store sqlite:/some/where/locks.db, or set {STORE_VARIABLE}"
             ))
         })
+}
+
+// So that it means the same file in every message, and to a command that changes its folder.
+fn absolute(url: StoreUrl) -> StoreUrl {
+    let relative = url
+        .expose()
+        .strip_prefix("sqlite:")
+        .filter(|path| !path.is_empty() && !path.starts_with(['/', '~', '?', ':']));
+    match (relative, env::current_dir()) {
+        (Some(path), Ok(folder)) if folder.to_str().is_some() => {
+            StoreUrl::new(format!("sqlite:{}/{path}", escape(&folder)))
+        }
+        _ => url,
+    }
 }
 
 // What has a meaning in a URL must not have one in a path.

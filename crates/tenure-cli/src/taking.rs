@@ -8,7 +8,6 @@ use tenure::core::{Error, ErrorKind, Moment, Ttl};
 use tenure::{Blocked, Guard, WaitReport};
 use tokio::sync::watch;
 
-use crate::args::duration::Wait;
 use crate::job::{Arrived, Signals};
 use crate::output::codes::Code;
 use crate::output::events::Events;
@@ -55,10 +54,7 @@ impl Taking<'_> {
     pub async fn take(&self, signals: &mut Signals) -> Result<Taken> {
         self.remark_on_length();
         let (report, mut reports) = watch::channel(WaitReport::default());
-        let limit = match self.lock.wait {
-            Wait::Forever => None,
-            Wait::AtMost(limit) => Some(limit),
-        };
+        let limit = self.lock.wait.limit();
         let wait = self.lock.wait.less(SystemClock::read().since(self.asked));
         let taken = {
             let acquiring = self
@@ -128,7 +124,20 @@ impl Taking<'_> {
                     self.session.choice(),
                 )
             }
+            _ if error.kind() == ErrorKind::Unavailable => self.unanswered(error, report),
             _ => complaints::of_error(error, self.session.choice()),
+        }
+    }
+
+    /// The wait ran out, and the store has not said that the lock is busy.
+    fn unanswered(&self, error: &Error, report: &WaitReport) -> Failure {
+        let choice = self.session.choice();
+        match (self.lock.wait.limit(), &report.silence) {
+            (Some(wait), Some(silence)) => {
+                complaints::of_error(&silence.error, choice).fact("waited", human::duration(wait))
+            }
+            (Some(wait), None) if !wait.is_zero() => complaints::wait_over(wait, choice),
+            _ => complaints::of_error(error, choice),
         }
     }
 }

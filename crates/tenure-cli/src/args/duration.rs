@@ -37,6 +37,15 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// How long at most; `None` for ever.
+    #[must_use]
+    pub fn limit(self) -> Option<Duration> {
+        match self {
+            Self::Forever => None,
+            Self::AtMost(limit) => Some(limit),
+        }
+    }
+
     /// What is left of it after `elapsed`.
     #[must_use]
     pub fn less(self, elapsed: Duration) -> Self {

@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
-use super::{Cli, Color, Command};
+use super::{Cli, Color, Command, JsonTarget};
 use crate::exit::Exit;
+use crate::output::codes::Code;
 use crate::output::secret::redact_text;
 
 /// What `tenure` alone prints: enough for the first minute.
@@ -62,6 +63,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Answe
 pub struct Answer {
     /// With colour codes.
     pub text: String,
+    /// The same in one plain line, if it is an error.
+    pub what: String,
     /// Whether it was asked for, and so belongs on stdout.
     pub asked_for: bool,
     /// How to end.
@@ -77,9 +80,17 @@ impl From<clap::Error> for Answer {
         if error.kind() == ErrorKind::InvalidSubcommand {
             suggest_command(&mut error);
         }
-        let text = redact_text(error.render().ansi().to_string().trim_end());
+        let mut text = redact_text(error.render().ansi().to_string().trim_end());
+        if !asked_for {
+            text = text.replacen("error:", &format!("error[{}]:", Code::Usage.text()), 1);
+        }
+        let plain = redact_text(&error.render().to_string());
+        let what = plain.split("\n\n").next().unwrap_or_default();
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let what = words.join(" ");
         Self {
             text,
+            what: what.trim_start_matches("error: ").to_owned(),
             asked_for,
             exit: if asked_for {
                 Exit::Success
@@ -150,6 +161,24 @@ pub fn color(arguments: &[OsString]) -> anstream::ColorChoice {
     }
 }
 
+/// Where the events of `run` and `elect` are wanted, looked up without parsing because who reads them wants to
+/// hear of usage errors too.
+pub fn json_target(arguments: &[OsString]) -> Option<JsonTarget> {
+    let end = arguments.iter().position(|argument| argument == "--");
+    let mut texts = arguments[..end.unwrap_or(arguments.len())]
+        .iter()
+        .filter_map(|argument| argument.to_str());
+    let grammar = command();
+    let called = texts.find(|text| grammar.find_subcommand(text).is_some())?;
+    if !matches!(called, "run" | "elect") {
+        return None;
+    }
+    texts.find_map(|text| match text.strip_prefix("--json")? {
+        "" => Some(JsonTarget::Descriptor(2)),
+        value => value.strip_prefix('=')?.parse().ok(),
+    })
+}
+
 impl From<Color> for anstream::ColorChoice {
     fn from(color: Color) -> Self {
         match color {
@@ -184,7 +213,7 @@ mod tests {
         else {
             panic!("it must parse")
         };
-        assert_eq!(run.program.command, ["./job.sh", "--flag", "--ttl", "9"]);
+        assert_eq!(run.job.command, ["./job.sh", "--flag", "--ttl", "9"]);
         assert_eq!(run.ttl.as_secs(), 5);
     }
 
@@ -197,7 +226,7 @@ mod tests {
         else {
             panic!("it must parse")
         };
-        assert_eq!(run.program.command, ["-q", "--store", "y"]);
+        assert_eq!(run.job.command, ["-q", "--store", "y"]);
         assert!(!common.quiet);
     }
 

@@ -11,12 +11,14 @@ mod seq;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::elect::ElectArgs;
-pub use self::entry::{ShortHelp, color, command, parse};
+pub use self::entry::{Answer, ShortHelp, color, command, json_target, parse};
 pub use self::inspect::{DoctorArgs, LsArgs, ShowArgs};
 pub use self::lease::{
     AcquireArgs, CheckArgs, ForceReleaseArgs, LeaseArgs, ReleaseArgs, RenewArgs,
 };
-pub use self::run::{Count, IfBusy, JsonTarget, LockArgs, OnLost, Orphans, ProgramArgs, RunArgs};
+pub use self::run::{
+    Count, IfBusy, JobArgs, JsonTarget, LockArgs, OnLost, Orphans, PartyArgs, RunArgs,
+};
 pub use self::seq::SeqArgs;
 
 /// Run a command while holding a distributed lock.

@@ -27,16 +27,16 @@ except whom it waits for and, on a terminal, which store it uses if none was cho
 #[derive(Debug, Args)]
 #[command(
     after_help = "`tenure run --help` explains every option and lists the exit codes.",
-    after_long_help = exit::HELP,
+    after_long_help = exit::help(exit::Of::Run),
     override_usage = "tenure run [OPTIONS] NAME [--] COMMAND [ARGUMENT]...\n       \
                       tenure run [OPTIONS] NAME -c STRING",
 )]
 pub struct RunArgs {
     /// The name of the lock: what must not happen twice at once
     pub name: String,
-    /// What to run.
+    /// What to run, and how.
     #[command(flatten)]
-    pub program: ProgramArgs,
+    pub job: JobArgs,
     /// What lock, and how long to wait for it.
     #[command(flatten)]
     pub lock: LockArgs,
@@ -46,9 +46,6 @@ pub struct RunArgs {
     /// If busy: fail (exit 75), or skip the command quietly (exit 0)
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub if_busy: IfBusy,
-    /// Time between TERM and KILL when the command must end [default: 10s, at most a third of the ttl]
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
-    pub grace: Option<Duration>,
     /// If the lease is lost: kill, signal:NAME (USR1 for example), or warn
     ///
     /// With anything but kill the command keeps running while somebody else may hold the lock.
@@ -92,6 +89,37 @@ pub struct RunArgs {
     /// End the command after this time (exit 124)
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub hold_at_most: Option<Duration>,
+    /// If a parent already holds NAME: run under its lock instead of refusing
+    ///
+    /// Asks the parent's store whether it still does. The parent says in TENURE_STORE which that is, unless there is
+    /// a password in its URL: then give the parent --pass-store, or this command --store.
+    #[arg(long)]
+    pub inherit: bool,
+    /// Exit code instead of 75
+    #[arg(long, value_name = "CODE")]
+    pub exit_busy: Option<u8>,
+    /// Exit code instead of 79
+    #[arg(long, value_name = "CODE")]
+    pub exit_lost: Option<u8>,
+}
+
+/// What is run while the lock is held, and how: shared by `run` and `elect`.
+#[derive(Debug, Args)]
+pub struct JobArgs {
+    /// The command and its arguments; it starts at the first word after NAME that is no option
+    #[arg(
+        value_name = "COMMAND",
+        trailing_var_arg = true,
+        required_unless_present = "shell",
+        conflicts_with = "shell"
+    )]
+    pub command: Vec<OsString>,
+    /// Run STRING through /bin/sh -c; without it no shell is involved
+    #[arg(short = 'c', value_name = "STRING")]
+    pub shell: Option<OsString>,
+    /// Time between TERM and KILL when the command must end [default: 10s, at most a third of the ttl]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub grace: Option<Duration>,
     /// Keep the command in tenure's own process group
     ///
     /// Only the command's own process is then ended on loss, not what it started.
@@ -100,18 +128,10 @@ pub struct RunArgs {
     /// What to do with processes of the group that are left when the command has ended
     #[arg(long, value_name = "WHAT", default_value = "kill")]
     pub orphans: Orphans,
-    /// If a parent already holds NAME: run under its lock instead of refusing
-    #[arg(long)]
-    pub inherit: bool,
-    /// Tell the command the store in TENURE_STORE, password included; otherwise it is removed
+    /// Tell the command the store in TENURE_STORE even if there is a password in its URL; otherwise such a URL is
+    /// removed
     #[arg(long)]
     pub pass_store: bool,
-    /// Exit code instead of 75
-    #[arg(long, value_name = "CODE")]
-    pub exit_busy: Option<u8>,
-    /// Exit code instead of 79
-    #[arg(long, value_name = "CODE")]
-    pub exit_lost: Option<u8>,
     /// Write events as JSON lines to FILE, to descriptor N (fd:N), or to stderr; never to stdout
     ///
     /// The last line is {"event":"end","outcome":…}. On stderr the events replace all other messages.
@@ -128,23 +148,7 @@ pub struct RunArgs {
     pub no_progress: bool,
 }
 
-/// What is run while the lock is held.
-#[derive(Debug, Args)]
-pub struct ProgramArgs {
-    /// The command and its arguments; it starts at the first word after NAME that is no option
-    #[arg(
-        value_name = "COMMAND",
-        trailing_var_arg = true,
-        required_unless_present = "shell",
-        conflicts_with = "shell"
-    )]
-    pub command: Vec<OsString>,
-    /// Run STRING through /bin/sh -c; without it no shell is involved
-    #[arg(short = 'c', value_name = "STRING")]
-    pub shell: Option<OsString>,
-}
-
-/// Which lock, who asks, and how long to wait: shared by `run` and `acquire`.
+/// In which way, for whom, and how long to wait: shared by `run` and `acquire`.
 #[derive(Clone, Debug, Args)]
 pub struct LockArgs {
     /// Wait at most this long; `forever` and 0 are allowed [default: forever]
@@ -160,13 +164,21 @@ pub struct LockArgs {
     #[arg(long)]
     pub shared: bool,
     /// Who asks.
+    #[command(flatten)]
+    pub party: PartyArgs,
+}
+
+/// What others read about who asks: shared by all that take a lock.
+#[derive(Clone, Debug, Args)]
+pub struct PartyArgs {
+    /// Who asks.
     #[arg(
         long,
         value_name = "TEXT",
-        help = "Who you are, for those who wait [default: user@host]"
+        help = "Who you are, for those who wait or look [default: user@host]"
     )]
     pub owner: Option<String>,
-    /// What for, for those who wait
+    /// What for, for those who wait or look
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
     /// More of the same as key=value; may be given several times

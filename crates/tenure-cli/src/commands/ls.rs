@@ -23,7 +23,7 @@ pub async fn execute(args: LsArgs, choice: StoreChoice, output: Output) -> Resul
     if args.json {
         output.print_json(&locks)?;
     } else if locks.is_empty() {
-        output.say("no locks held");
+        output.say(&format!("no locks held in {}", session.choice().url));
     } else {
         output.print(&table::locks(&locks))?;
     }

@@ -37,21 +37,31 @@ pub fn execute(cli: Cli, output: Output) -> Result<Exit> {
         Command::Man { page } => man::execute(page.as_deref(), output),
         Command::Lab(args) => Ok(lab::execute(args, store.map(str::to_owned))),
         Command::Run(args) => {
-            let json = args.json.clone();
+            let json = args.job.json.clone();
             run::execute(json.as_ref(), || RunSettings::new(*args), store, output)
         }
         Command::Elect(args) => {
-            let json = args.json.clone();
-            let settings = || RunSettings::of_election((*args).into());
+            let json = args.job.json.clone();
+            let settings = || RunSettings::of_election(*args);
             run::execute(json.as_ref(), settings, store, output)
         }
         command => {
             let choice = StoreChoice::resolve(store)?;
+            // What it promises may be asked of any store.
+            if !matches!(command, Command::Doctor(_)) {
+                choice.check_shared()?;
+            }
             match command {
                 Command::Acquire(_) | Command::Seq(_) => {
                     choice.check_parent(&Inherited::read())?;
-                    choice.check_lasting()?;
                     choice.remark(&output);
+                }
+                Command::Ls(_)
+                | Command::Show(_)
+                | Command::ForceRelease(_)
+                | Command::Doctor(_) => {
+                    choice.remark_on_parent(&Inherited::read(), &output);
+                    choice.remark_on_password(&output);
                 }
                 _ => choice.remark_on_password(&output),
             }

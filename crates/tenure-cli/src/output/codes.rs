@@ -15,6 +15,8 @@ pub enum Code {
     StoreTrouble,
     /// The store URL cannot be understood.
     StoreUrl,
+    /// The wait was over before the store had answered: not known to be busy, nor to be out of reach.
+    WaitOver,
     /// A config file is wrong.
     Config,
     /// An option, name or combination of options does not make sense.
@@ -45,12 +47,13 @@ pub enum Code {
 
 impl Code {
     /// All of them, by number.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Unreachable,
         Self::NoAnswer,
         Self::AccessRefused,
         Self::StoreTrouble,
         Self::StoreUrl,
+        Self::WaitOver,
         Self::Config,
         Self::Usage,
         Self::Nested,
@@ -88,6 +91,7 @@ impl Code {
             Self::AccessRefused => ("T0103", Exit::AccessRefused, "access_refused"),
             Self::StoreTrouble => ("T0104", Exit::StoreUnavailable, "store_trouble"),
             Self::StoreUrl => ("T0105", Exit::Usage, "bad_store_url"),
+            Self::WaitOver => ("T0106", Exit::StoreUnavailable, "wait_over"),
             Self::Config => ("T0201", Exit::Config, "bad_config"),
             Self::Usage => ("T0202", Exit::Usage, "usage"),
             Self::Nested => ("T0203", Exit::Usage, "nested"),

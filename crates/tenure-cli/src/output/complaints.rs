@@ -43,6 +43,50 @@ pub fn of_error(error: &Error, choice: &StoreChoice) -> Failure {
     }
 }
 
+/// A wait that was over before the store had answered. Nobody knows whether the lock is busy, so this is not
+/// what `--if-busy skip` skips.
+pub fn wait_over(wait: Duration, choice: &StoreChoice) -> Failure {
+    let (wait, url, option) = (human::duration(wait), &choice.url, store_option(choice));
+    let what = format!("the wait of {wait} was over before {url} answered");
+    choice.blame(Failure::new(Code::WaitOver, what)).help(format!(
+        "a longer --wait; --wait 0 asks once, and gives the store five seconds · is it slow? tenure doctor{option}"
+    ))
+}
+
+/// No number of a sequence, within what time there was for it.
+pub fn no_number(
+    name: &str,
+    error: &Error,
+    wait: Option<Duration>,
+    choice: &StoreChoice,
+) -> Failure {
+    let told = |label: &str| error.context().find(|(key, _)| *key == label);
+    match (error.kind(), wait) {
+        (ErrorKind::Busy, _) => {
+            let failure = Failure::new(Code::Busy, format!("no number of {name:?} yet"));
+            error.context().fold(failure, |failure, (label, text)| {
+                match label.starts_with("if ") {
+                    true => failure.help(format!("{label}: {text}{}", store_option(choice))),
+                    false => failure.fact(label, text),
+                }
+            })
+        }
+        (ErrorKind::Unavailable, Some(wait)) if !wait.is_zero() => match told("because") {
+            Some((_, why)) => {
+                let url = &choice.url;
+                let failure = Failure::new(Code::Unreachable, format!("cannot reach {url}"))
+                    .fact("because", why)
+                    .fact("waited", human::duration(wait));
+                choice
+                    .blame(failure)
+                    .help(format!("tenure doctor{}", store_option(choice)))
+            }
+            None => wait_over(wait, choice),
+        },
+        _ => of_error(error, choice),
+    }
+}
+
 /// Somebody else holds the lock.
 pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure {
     let mut failure = Failure::new(Code::Busy, format!("{:?} is busy", name.as_str()));

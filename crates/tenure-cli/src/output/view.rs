@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 use tenure::core::{HolderView, Kind, LockName, Mode, Party, Snapshot, Timestamp, WaiterView};
 
@@ -28,7 +30,7 @@ pub struct Lock {
 pub struct Holder {
     /// `user@host`, or what `--owner` said.
     pub owner: Option<String>,
-    /// What `--label` and `--meta` said; `foreign` for a holder that is no client of tenure.
+    /// What `--label`, `--meta` and `--hold-at-least` said; `foreign` for a holder that is no client of tenure.
     pub label: String,
     /// The machine.
     pub host: Option<String>,
@@ -125,7 +127,21 @@ pub fn holder_sentence(holder: &HolderView, now: Timestamp) -> String {
         }
         None => ", without an end".into(),
     };
+    if has_ended(holder) {
+        let pid = holder.party.pid();
+        sentence += &format!(
+            "; there is no process {pid} here any more: a lease of `acquire`, one kept by --hold-at-least, or a crash"
+        );
+    }
     sentence
+}
+
+/// Whether the holder's process was on this machine and is gone. A lease may outlive it on purpose.
+fn has_ended(holder: &HolderView) -> bool {
+    let (party, here) = (&holder.party, tenure::this_process());
+    let on_this_machine = !party.host().is_empty() && party.host() == here.host();
+    let pid = i32::try_from(party.pid()).ok().and_then(Pid::from_raw);
+    on_this_machine && pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// `deploy@web-3 pid 4312`, with the label before it if there is one.
@@ -198,6 +214,20 @@ mod tests {
         assert_eq!(shown.label, FOREIGN);
         assert_eq!((shown.owner, shown.pid, shown.lease), (None, None, None));
         assert_eq!(shown.expires_in_ms, Some(22_000));
+    }
+
+    #[test]
+    fn a_holder_whose_process_was_here_and_is_gone_is_explained() {
+        let here = tenure::this_process();
+        // Process ids end far below this.
+        let on = |host: &str, pid| HolderView {
+            party: Party::new("ci", "", host, pid),
+            ..holder()
+        };
+        let explained = |it: &HolderView| holder_sentence(it, NOW).contains("--hold-at-least");
+        assert!(explained(&on(here.host(), 999_999_999)));
+        assert!(!explained(&on(here.host(), std::process::id())));
+        assert!(!explained(&on("elsewhere", 999_999_999)));
     }
 
     #[test]

@@ -57,10 +57,8 @@ impl Session {
     /// 69 if the store does not answer within five seconds, 64 or 78 for a wrong URL, 77 if it
     /// refuses us.
     pub async fn open(choice: StoreChoice) -> Result<Self> {
-        Self::connected(
-            contact(&choice, CONTACT_LIMIT, Persistence::Once).await,
-            choice,
-        )
+        let contact = contact(&choice, CONTACT_LIMIT, Persistence::Once).await;
+        Self::connected(contact, choice, silent)
     }
 
     /// Connects, trying again for a while: the store may just be starting. A short `wait` makes the
@@ -69,17 +67,25 @@ impl Session {
     /// # Errors
     /// As [`open`](Self::open).
     pub async fn open_patiently(choice: StoreChoice, wait: Wait, output: Output) -> Result<Self> {
-        let (limit, persistence) = match wait {
-            Wait::AtMost(Duration::ZERO) => (CONTACT_LIMIT, Persistence::Once),
-            Wait::AtMost(wait) => (wait.min(CONTACT_LIMIT), Persistence::Repeat(output)),
-            Wait::Forever => (CONTACT_LIMIT, Persistence::Repeat(output)),
+        let persistence = match wait {
+            Wait::AtMost(Duration::ZERO) => Persistence::Once,
+            _ => Persistence::Repeat(output),
         };
-        Self::connected(contact(&choice, limit, persistence).await, choice)
+        let short = wait
+            .limit()
+            .filter(|wait| !wait.is_zero() && *wait < CONTACT_LIMIT);
+        let limit = short.unwrap_or(CONTACT_LIMIT);
+        let contact = contact(&choice, limit, persistence).await;
+        Self::connected(contact, choice, |choice| match short {
+            Some(wait) => complaints::wait_over(wait, choice),
+            None => silent(choice),
+        })
     }
 
     fn connected(
         contact: Option<std::result::Result<Tenure, Error>>,
         choice: StoreChoice,
+        silent: impl FnOnce(&StoreChoice) -> Failure,
     ) -> Result<Self> {
         match contact {
             Some(Ok(tenure)) => Ok(Self { tenure, choice }),
@@ -267,7 +273,7 @@ impl Session {
             Some(count) => sequence.next_block(count).await,
             None => sequence.next().await.map(|number| number..=number),
         };
-        numbers.map_err(|error| complaints::of_error(&error, &self.choice))
+        numbers.map_err(|error| complaints::no_number(name, &error, wait.limit(), &self.choice))
     }
 
     /// Descriptors by which others see that the holder lives, for a process that is to outlive us.

@@ -104,7 +104,8 @@ impl Granted<'_> {
         .into_iter()
         .map(|(name, value)| (name.into(), Some(value.into())))
         .collect();
-        let store = pass_store.then(|| self.store.expose().into());
+        // A password goes to nobody who was not meant to get it.
+        let store = (pass_store || !self.store.has_password()).then(|| self.store.expose().into());
         variables.push((STORE_VARIABLE.into(), store));
         variables
     }

@@ -1,11 +1,11 @@
-//! Which lock, in which way, for whom, and how long to wait: `run` and `acquire` alike.
+//! Which lock, in which way, for whom, and how long to wait: the same for all that take one.
 
 use std::time::Duration;
 
 use tenure::core::{LockName, Mode, Party};
 
-use crate::args::LockArgs;
 use crate::args::duration::Wait;
+use crate::args::{LockArgs, PartyArgs};
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
 
@@ -43,12 +43,34 @@ impl LockSettings {
             name: super::lock_name(name)?,
             mode,
             wait,
-            party: party(args),
+            party: party(&args.party),
         })
+    }
+
+    /// A lock for one at a time, waited for.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn exclusive(name: &str, party: &PartyArgs) -> Result<Self> {
+        Ok(Self {
+            name: super::lock_name(name)?,
+            mode: Mode::Exclusive,
+            wait: Wait::Forever,
+            party: self::party(party),
+        })
+    }
+
+    /// Tells whoever looks what else there is to know.
+    #[must_use]
+    pub fn remarked(mut self, remark: &str) -> Self {
+        let party = &self.party;
+        let label = format!("{} {remark}", party.label());
+        self.party = Party::new(party.who(), label.trim_start(), party.host(), party.pid());
+        self
     }
 }
 
-fn party(args: &LockArgs) -> Party {
+fn party(args: &PartyArgs) -> Party {
     let process = tenure::this_process();
     let who = args.owner.as_deref().unwrap_or(process.who());
     let label: Vec<&str> = args

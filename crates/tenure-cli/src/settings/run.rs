@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure::core::Ttl;
 
-use crate::args::{Count, IfBusy, JsonTarget, OnLost, Orphans, RunArgs};
+use crate::args::{Count, ElectArgs, IfBusy, JobArgs, OnLost, Orphans, RunArgs};
 use crate::exit::Exit;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
@@ -48,8 +48,6 @@ pub struct RunSettings {
     pub exit_busy: Exit,
     /// The exit code for a lost lease.
     pub exit_lost: Exit,
-    /// Where events go.
-    pub json: Option<JsonTarget>,
     /// Draw a live line on a terminal.
     pub progress: bool,
 }
@@ -77,24 +75,11 @@ pub struct OnceSettings {
 }
 
 impl RunSettings {
-    /// The same for `tenure elect`.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn of_election(args: RunArgs) -> Result<Self> {
-        Ok(Self {
-            after_loss: AfterLoss::Campaign,
-            ..Self::new(args)?
-        })
-    }
-
-    /// What was typed, checked; finds the command, so that a typo costs nobody a wait.
+    /// What was typed after `tenure run`, checked; finds the command, so that a typo costs nobody a wait.
     ///
     /// # Errors
     /// 64 if something does not make sense, 126 or 127 if there is no such command.
     pub fn new(args: RunArgs) -> Result<Self> {
-        let lock = LockSettings::new(&args.name, &args.lock)?;
-        let grace = grace(args.ttl, args.grace)?;
         if args.hold_at_most == Some(Duration::ZERO) {
             return Err(Failure::new(
                 Code::Usage,
@@ -115,29 +100,59 @@ impl RunSettings {
             // The record of the run is kept beside the lock, under a longer name.
             super::lock_name(&format!("~once:{}", args.name))?;
         }
-        let program = match args.program.shell {
-            Some(string) => Program::shell(string),
-            None => Program::find(&args.program.command)?,
-        };
+        let mut lock = LockSettings::new(&args.name, &args.lock)?;
+        if let Some(least) = args.hold_at_least {
+            // Long after this process has ended, somebody may wonder who holds it.
+            lock = lock.remarked(&format!("hold-at-least={}", human::duration(least)));
+        }
         Ok(Self {
-            lock,
-            program,
-            ttl: super::ttl(args.ttl)?,
-            grace,
             if_busy: args.if_busy,
             on_lost: args.on_lost,
             once,
-            after_loss: AfterLoss::Exit,
             hold_at_least: args.hold_at_least,
             hold_at_most: args.hold_at_most,
-            foreground: args.foreground,
-            orphans: args.orphans,
             inherit: args.inherit,
-            pass_store: args.pass_store,
             exit_busy: args.exit_busy.map_or(Exit::Busy, Exit::Code),
             exit_lost: args.exit_lost.map_or(Exit::Lost, Exit::Code),
-            json: args.json,
-            progress: !args.no_progress,
+            ..Self::plain(lock, args.ttl, args.job)?
+        })
+    }
+
+    /// The same for `tenure elect`: leading is running under a lock that is waited for.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_election(args: ElectArgs) -> Result<Self> {
+        let lock = LockSettings::exclusive(&args.name, &args.party)?;
+        Ok(Self {
+            after_loss: AfterLoss::Campaign,
+            ..Self::plain(lock, args.ttl, args.job)?
+        })
+    }
+
+    /// A command under a lock, with nothing else asked for.
+    fn plain(lock: LockSettings, ttl: Duration, job: JobArgs) -> Result<Self> {
+        Ok(Self {
+            lock,
+            grace: grace(ttl, job.grace)?,
+            ttl: super::ttl(ttl)?,
+            program: match job.shell {
+                Some(string) => Program::shell(string),
+                None => Program::find(&job.command)?,
+            },
+            if_busy: IfBusy::Fail,
+            on_lost: OnLost::Kill,
+            once: None,
+            after_loss: AfterLoss::Exit,
+            hold_at_least: None,
+            hold_at_most: None,
+            foreground: job.foreground,
+            orphans: job.orphans,
+            inherit: false,
+            pass_store: job.pass_store,
+            exit_busy: Exit::Busy,
+            exit_lost: Exit::Lost,
+            progress: !job.no_progress,
         })
     }
 

@@ -75,6 +75,7 @@ fn execute_with(
     events: &Events,
 ) -> Result<Exit> {
     let choice = StoreChoice::resolve(store)?;
+    choice.check_shared()?;
     let inherited = Inherited::read();
     choice.check_parent(&inherited)?;
     choice.remark(&output);

@@ -5,21 +5,28 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 use super::world::{eventually, gone};
 
-fn tenure(arguments: &[&str]) -> Command {
+/// `tenure run` on a lock of this test's own.
+fn tenure(folder: &TempDir, arguments: &[&str]) -> Command {
     as_from_a_shell();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     command
-        .args(["run", "lock", "--store", "memory:"])
+        .args(["run", "lock", "--store", &store(folder)])
         .args(arguments)
         .stdin(Stdio::null());
     command
 }
 
+fn store(folder: &TempDir) -> String {
+    format!("sqlite:{}", folder.path().join("locks.db").display())
+}
+
 fn output(arguments: &[&str]) -> Output {
-    tenure(arguments).output().unwrap()
+    let folder = tempfile::tempdir().unwrap();
+    tenure(&folder, arguments).output().unwrap()
 }
 
 #[test]
@@ -32,8 +39,9 @@ fn what_the_job_prints_is_all_that_is_printed() {
 
 #[test]
 fn a_reader_of_our_output_sees_its_end_when_we_end() {
+    let folder = tempfile::tempdir().unwrap();
     // Would wait for ever if the guard, or anything else, still held the pipe.
-    let mut child = tenure(&["--", "true"])
+    let mut child = tenure(&folder, &["--", "true"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -45,18 +53,27 @@ fn a_reader_of_our_output_sees_its_end_when_we_end() {
 
 #[test]
 fn the_job_inherits_no_descriptor_of_ours() {
+    let folder = tempfile::tempdir().unwrap();
     let listed = |command: &mut Command| {
         let output = command.output().unwrap();
         let names = String::from_utf8(output.stdout).unwrap();
         names.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let plain = listed(Command::new("ls").arg("/proc/self/fd").stdin(Stdio::null()));
-    assert_eq!(listed(&mut tenure(&["--", "ls", "/proc/self/fd"])), plain);
+    assert_eq!(
+        listed(&mut tenure(&folder, &["--", "ls", "/proc/self/fd"])),
+        plain
+    );
 }
 
 #[test]
 fn signals_are_ignored_in_the_job_exactly_if_they_were_when_we_started() {
-    let tenure = concat!(env!("CARGO_BIN_EXE_tenure"), " run lock --store memory: --");
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let tenure = format!(
+        "{} run lock --store {store} --",
+        env!("CARGO_BIN_EXE_tenure")
+    );
     for setting in ["", "trap '' HUP INT QUIT PIPE USR1 TSTP TTOU CHLD;"] {
         let ignored = |starter: &str| {
             let line = format!("{setting} exec {starter} grep ^SigIgn: /proc/self/status");
@@ -64,7 +81,7 @@ fn signals_are_ignored_in_the_job_exactly_if_they_were_when_we_started() {
             String::from_utf8(output.stdout).unwrap()
         };
         assert!(!ignored("").is_empty());
-        assert_eq!(ignored(tenure), ignored(""), "with {setting:?}");
+        assert_eq!(ignored(&tenure), ignored(""), "with {setting:?}");
     }
 }
 
@@ -79,7 +96,7 @@ fn stopped_alone_past_its_lease_it_is_79_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     let line = format!("echo $$ >{}; sleep 1000", file.display());
-    let child = tenure(&["--ttl", "1s", "-c", &line])
+    let child = tenure(&folder, &["--ttl", "1s", "-c", &line])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

@@ -43,6 +43,11 @@ impl Shell {
         let terminal = ioctl_tiocgptpeer(&master, flags).unwrap();
         let stdio = || Stdio::from(terminal.try_clone().unwrap());
         as_from_a_shell();
+        let tenure = format!(
+            "{} run lock --store sqlite:{}/locks.db",
+            env!("CARGO_BIN_EXE_tenure"),
+            folder.path().display()
+        );
         let mut command = Command::new("/bin/sh");
         command
             .arg("-i")
@@ -51,10 +56,7 @@ impl Shell {
             .env("HOME", folder.path())
             .env("PS1", "@ ")
             .env("D", folder.path())
-            .env(
-                "T",
-                concat!(env!("CARGO_BIN_EXE_tenure"), " run lock --store memory:"),
-            )
+            .env("T", tenure)
             .current_dir(folder.path())
             .stdin(stdio())
             .stdout(stdio())

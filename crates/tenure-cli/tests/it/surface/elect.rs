@@ -103,3 +103,19 @@ fn a_forgotten_name_is_not_taken_from_the_command() {
         .exits(64)
         .says("tenure elect NAME -- make");
 }
+
+#[test]
+fn the_help_names_no_option_that_there_is_not() {
+    let help = World::new().run(&["elect", "--help"]).exits(0).stdout;
+    let (options, codes) = help
+        .split_once("Exit codes:")
+        .expect("a section of its own");
+    for code in ["64", "69", "77", "79", "126, 127", "130, 143"] {
+        assert!(codes.contains(code), "{code} is missing in {codes}");
+    }
+    let words = codes.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    for option in words.filter(|word| word.starts_with("--")) {
+        assert!(options.contains(option), "{option} is no option of elect");
+    }
+    assert!(!codes.contains("75") && !codes.contains("124"), "{codes}");
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::world::{Done, World};
+use crate::support::redis_server::RedisServer;
 
 fn variables(text: &str) -> BTreeMap<&str, &str> {
     text.lines()
@@ -28,20 +29,58 @@ fn the_command_knows_its_lock() {
     assert_eq!((owner.len(), fence), (32, found["TENURE_FENCE"]));
 }
 
+/// A server, and a URL of it with a password in it.
+fn with_password() -> (RedisServer, String) {
+    let server = RedisServer::start_with(&["--requirepass", "correct-horse"]);
+    let url = format!("redis://:correct-horse@{}?recovery=open", server.address());
+    (server, url)
+}
+
 #[test]
-fn the_store_is_passed_on_only_when_asked_for() {
+fn the_store_is_passed_on_but_no_password_unless_asked_for() {
     let world = World::new();
-    let url = format!("sqlite:{}", world.path("state/own.db").display());
-    let with = |options: &[&str]| {
-        let mut arguments = vec!["run", "x"];
-        arguments.extend(options);
-        arguments.push("env");
-        Done::of(world.tenure(&arguments).env("TENURE_STORE", &url))
-            .exits(0)
-            .stdout
+    let with = |url: &str, options: &[&str]| {
+        let line = [&["run", "x"], options, &["env"]].concat();
+        let done = Done::of(world.tenure(&line).env("TENURE_STORE", url)).exits(0);
+        variables(&done.stdout)
+            .get("TENURE_STORE")
+            .map(|url| (*url).to_owned())
     };
-    assert!(!variables(&with(&[])).contains_key("TENURE_STORE"));
-    assert_eq!(variables(&with(&["--pass-store"]))["TENURE_STORE"], url);
+    let plain = format!("sqlite:{}", world.path("state/own.db").display());
+    assert_eq!(with(&plain, &[]), Some(plain.clone()));
+    let (_server, secret) = with_password();
+    assert_eq!(with(&secret, &[]), None);
+    assert_eq!(with(&secret, &["--pass-store"]), Some(secret.clone()));
+}
+
+#[test]
+fn a_file_that_was_named_from_here_is_the_same_elsewhere() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let script = format!("cd / && {tenure} check && {tenure} show x");
+    let done = world
+        .run(&["run", "x", "--store", "sqlite:own.db", "-c", &script])
+        .exits(0);
+    assert!(done.stdout.contains("held by"), "{}", done.stdout);
+    assert!(world.path("work/own.db").exists());
+}
+
+#[test]
+fn whoever_looks_inside_a_run_sees_its_store_or_is_told_which_is_asked() {
+    let world = World::new();
+    let tenure = env!("CARGO_BIN_EXE_tenure");
+    let inside = |url: &str, command: &[&str]| {
+        let line = [&["run", "x", "--store", url, "--", tenure], command].concat();
+        world.run(&line).exits(0)
+    };
+    let plain = format!("sqlite:{}", world.path("state/own.db").display());
+    let (_server, secret) = with_password();
+    for command in [["ls", "x"].as_slice(), &["show", "x"]] {
+        let done = inside(&plain, command).silently();
+        assert!(done.stdout.contains("exclusive"), "{}", done.stdout);
+        inside(&secret, command)
+            .says("the default; the lock of the `tenure run` around this is in another store");
+    }
 }
 
 #[test]
@@ -77,6 +116,12 @@ fn a_run_inside_a_run_can_inherit_the_lock() {
     ];
     let done = world.run(&line).exits(4);
     assert_eq!(done.stdout, "x\n");
+    // Wherever the store was named.
+    let url = format!("sqlite:{}", world.path("state/own.db").display());
+    let done = world
+        .run(&[&["--store", &url], &line[..]].concat())
+        .exits(4);
+    assert_eq!(done.stdout, "x\n");
 }
 
 #[test]
@@ -105,7 +150,7 @@ fn inside_a_run_check_needs_no_arguments() {
 fn inside_a_run_the_default_store_is_not_a_guess_for_the_parents() {
     let world = World::new();
     let tenure = env!("CARGO_BIN_EXE_tenure");
-    let url = format!("sqlite:{}", world.path("state/own.db").display());
+    let (_server, url) = with_password();
     let inner: [&[&str]; 2] = [
         &["run", "y", "-q", "true"],
         &["acquire", "y", "--ttl", "9s"],
@@ -148,9 +193,14 @@ fn inside_a_run_release_wants_to_know_which_lease() {
 fn check_never_answers_from_another_store() {
     let world = World::new();
     let tenure = env!("CARGO_BIN_EXE_tenure");
-    let url = format!("sqlite:{}", world.path("state/own.db").display());
-    world
-        .run(&["run", "x", "--store", &url, "--", tenure, "check"])
-        .exits(64)
-        .says("is not the store that the parent's lock is in");
+    let (_server, url) = with_password();
+    let check = [
+        "run", "x", "--store", &url, "--", tenure, "check", "--store", "sqlite:",
+    ];
+    for check in [&check[..7], &check] {
+        world
+            .run(check)
+            .exits(64)
+            .says("is not the store that the parent's lock is in");
+    }
 }

@@ -76,6 +76,27 @@ fn a_store_that_hangs_at_first_contact_is_69_soon() {
         .run(&["run", "x", "--store", &server.url(), "true"])
         .exits(69);
 }
+
+#[test]
+fn a_wait_that_is_over_before_the_store_answers_is_not_called_an_outage() {
+    let server = RedisServer::start();
+    server.stop();
+    let world = World::new();
+    let url = server.url();
+    let lines: [&[&str]; 3] = [
+        &["run", "x", "--if-busy", "skip", "-c", "true"],
+        &["acquire", "x", "--ttl", "9s"],
+        &["seq", "x"],
+    ];
+    for line in lines {
+        world
+            .run(&[line, &["--wait", "100ms", "--store", &url]].concat())
+            .exits(69)
+            .says("error[T0106]: the wait of 100ms was over before")
+            .says("a longer --wait");
+    }
+}
+
 #[test]
 fn an_evicting_server_is_red_in_doctor() {
     let server = RedisServer::start_with(&["--maxmemory-policy", "allkeys-lru"]);

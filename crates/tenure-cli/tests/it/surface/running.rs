@@ -138,7 +138,12 @@ fn hold_at_least_leaves_the_lease_behind() {
         .run(&["run", "x", "--hold-at-least", "10m", "true"])
         .exits(0)
         .silently();
-    world.run(&["run", "x", "--no-wait", "true"]).exits(75);
+    // Whoever looks is told why a process that is gone holds it.
+    world
+        .run(&["run", "x", "--no-wait", "true"])
+        .exits(75)
+        .says("hold-at-least=10m")
+        .says("here any more");
     let shown = world.json(&["show", "x", "--json"]);
     let left = shown["holders"][0]["expires_in_ms"]
         .as_u64()

@@ -39,10 +39,22 @@ fn what_cannot_be_is_refused() {
     world.run(&["seq", "orders", "--block", "513"]).exits(64);
     world.run(&["seq", " "]).exits(64);
     world
-        .run(&["seq", "x", "--store", "memory:"])
-        .exits(64)
-        .says("end with this process");
-    world
         .run(&["seq", "x", "--store", "redis://127.0.0.1:1", "--wait", "0"])
         .exits(69);
+}
+
+#[test]
+fn a_number_that_does_not_come_is_explained_in_the_users_words() {
+    let world = World::new();
+    let server = RedisServer::start();
+    // Without `recovery=open`: it has just started, and may have forgotten something.
+    let url = format!("redis://{}", server.address());
+    let done = world
+        .run(&["seq", "orders", "--store", &url, "--wait", "300ms"])
+        .exits(75)
+        .says("no number of \"orders\" yet")
+        .says("recovering");
+    for internal in ["~sequence", "lock", "µs", "ns"] {
+        assert!(!done.stderr.contains(internal), "{}", done.stderr);
+    }
 }

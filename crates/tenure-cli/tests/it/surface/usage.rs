@@ -56,18 +56,80 @@ fn every_usage_error_exits_64() {
     for line in lines {
         let done = world.run(line).exits(64);
         assert!(
-            done.stdout.is_empty() && done.stderr.starts_with("error"),
+            done.stdout.is_empty() && done.stderr.starts_with("error[T0"),
             "{line:?}: {done:?}"
         );
     }
 }
 
 #[test]
-fn a_lease_in_memory_would_end_before_anybody_could_use_it() {
-    World::new()
-        .run(&["acquire", "x", "--ttl", "9s", "--store", "memory:"])
+fn whoever_reads_events_hears_of_usage_errors_too() {
+    let world = World::new();
+    let end = |text: &str| -> serde_json::Value {
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1, "{text}");
+        serde_json::from_str(lines[0]).expect("valid JSON")
+    };
+    for command in ["run", "elect"] {
+        let wrong = [command, "x", "--json", "--ttl", "3", "--", "true"];
+        let event = end(&world.run(&wrong).exits(64).stderr);
+        assert_eq!(
+            (&event["event"], &event["outcome"]),
+            (&"end".into(), &"usage".into())
+        );
+        assert_eq!(event["exit_code"], 64);
+        assert_eq!(event["error"]["code"], "T0202");
+        let what = event["error"]["message"].as_str().expect("a text");
+        assert!(what.contains("no unit: say 3s"), "{what}");
+        let file = world.path(&format!("{command}.jsonl"));
+        let target = format!("--json={}", file.display());
+        let forgotten = [command, &target, "--", "make", "all"];
+        world
+            .run(&forgotten)
+            .exits(64)
+            .says("error[T0202]: no NAME");
+        end(&super::world::text_of(&file));
+    }
+    // These are the command's own.
+    let done = world
+        .run(&["run", "x", "--ttl", "3", "--", "true", "--json"])
+        .exits(64);
+    assert!(done.stderr.starts_with("error[T0202]"), "{}", done.stderr);
+}
+
+#[test]
+fn a_lock_that_nobody_else_can_see_is_refused() {
+    let world = World::new();
+    let lines: [&[&str]; 6] = [
+        &["run", "x", "true"],
+        &["elect", "x", "true"],
+        &["acquire", "x", "--ttl", "9s"],
+        &["seq", "x"],
+        &["ls"],
+        &["show", "x"],
+    ];
+    for line in lines {
+        for store in ["memory:", "memory:shared"] {
+            world
+                .run(&[&["--store", store], line].concat())
+                .exits(64)
+                .says("seen by this process alone");
+        }
+    }
+    world.run(&["doctor", "--store", "memory:"]).exits(0);
+}
+
+#[test]
+fn a_folder_that_is_missing_is_not_made_up() {
+    let world = World::new();
+    let missing = world.path("work/nope");
+    let url = format!("sqlite:{}", missing.join("x.db").display());
+    world
+        .run(&["run", "x", "--store", &url, "true"])
         .exits(64)
-        .says("would end with this process");
+        .says("does not exist")
+        .says("mkdir -p");
+    assert!(!missing.exists());
 }
 
 #[test]
@@ -189,4 +251,33 @@ fn colours_are_used_only_when_asked_for_or_on_a_terminal() {
         assert!(!with("never").contains('\x1b'), "{line:?}");
         assert!(!with("auto").contains('\x1b'), "{line:?}");
     }
+}
+
+#[test]
+fn cargo_run_in_a_checkout_is_this_program() {
+    // The first line of the README is `cargo run --release -- run hello -- echo hi`.
+    let metadata = std::process::Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .expect("cargo runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).expect("valid JSON");
+    let members = metadata["workspace_default_members"]
+        .as_array()
+        .expect("a list");
+    let packages = metadata["packages"].as_array().expect("a list");
+    let programs: Vec<&str> = packages
+        .iter()
+        .filter(|package| members.contains(&package["id"]))
+        .flat_map(|package| package["targets"].as_array().expect("a list"))
+        .filter(|target| target["kind"] == serde_json::json!(["bin"]))
+        .filter_map(|target| target["name"].as_str())
+        .collect();
+    assert_eq!(programs, ["tenure"], "`cargo run` would ask which is meant");
 }
