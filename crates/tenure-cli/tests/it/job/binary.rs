@@ -78,9 +78,14 @@ fn signals_are_ignored_in_the_job_exactly_if_they_were_when_we_started() {
         let ignored = |starter: &str| {
             let line = format!("{setting} exec {starter} grep ^SigIgn: /proc/self/status");
             let output = Command::new("sh").args(["-c", &line]).output().unwrap();
-            String::from_utf8(output.stdout).unwrap()
+            let text = String::from_utf8(output.stdout).unwrap();
+            let mask = text
+                .split_whitespace()
+                .nth(1)
+                .expect("a line about signals");
+            // Above are signals that belong to the C library, which sets them when a thread starts.
+            u64::from_str_radix(mask, 16).unwrap() & 0x7fff_ffff
         };
-        assert!(!ignored("").is_empty());
         assert_eq!(ignored(&tenure), ignored(""), "with {setting:?}");
     }
 }

@@ -130,6 +130,15 @@ fn a_folder_that_is_missing_is_not_made_up() {
         .says("does not exist")
         .says("mkdir -p");
     assert!(!missing.exists());
+    // But for one's own, which nobody has to name; for oneself alone.
+    let own = world.path("state/tenure");
+    assert!(!own.exists());
+    world.run(&["run", "x", "true"]).exits(0);
+    let mode = std::fs::metadata(own).expect("it is there").permissions();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+        0o700
+    );
 }
 
 #[test]

@@ -33,6 +33,17 @@ impl Place {
     /// user's own file, for its user alone; any other must exist, because a slip in a path would
     /// otherwise be a store that nobody else asks.
     pub(super) fn resolve(path: &Path) -> Result<Self, Error> {
+        let own = Options::default_path();
+        let is_own = own.is_ok_and(|own| std::path::absolute(path).is_ok_and(|path| path == own));
+        Self::of(path, is_own)
+    }
+
+    /// The same for a file that was in use and is gone, perhaps together with its folder.
+    pub(super) fn resolve_again(&self) -> Result<Self, Error> {
+        Self::of(&self.file, true)
+    }
+
+    fn of(path: &Path, create: bool) -> Result<Self, Error> {
         let wrong = |cause: std::io::Error| {
             let cause = Errno::from_io_error(&cause).unwrap_or(Errno::IO);
             errors::of_system(cause, "use the folder of the lock file", path)
@@ -42,7 +53,7 @@ impl Place {
             return Err(not_a_file(path));
         };
         if !parent.is_dir() {
-            if !Options::default_path().is_ok_and(|own| own == absolute) {
+            if !create {
                 return Err(no_folder(parent));
             }
             let mut builder = std::fs::DirBuilder::new();

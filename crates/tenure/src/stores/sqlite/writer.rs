@@ -186,7 +186,7 @@ impl Writer {
             // Deleted or moved away: whoever comes now uses the new file, and so must we.
             self.opened = None;
             // The folder may be gone, too.
-            self.place = Place::resolve(&self.place.file)?;
+            self.place = self.place.resolve_again()?;
         }
         if self.opened.is_none() {
             let opened = Opened::open(&self.place, &self.options, &self.boot)?;
