@@ -1,8 +1,8 @@
 //! [`Actor`]: one of the processes of an example, which can be killed, paused and resumed.
 
+use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -13,22 +13,20 @@ use crate::Outcome;
 pub struct Actor {
     /// Its standard input ends when this process does, however it does.
     child: Child,
+    number: usize,
     killed: bool,
 }
 
 impl Actor {
     /// Starts this program again, with the same arguments and a number.
-    pub(crate) fn start(number: usize, folder: &Path, store: &str) -> Outcome<Self> {
+    pub(crate) fn start(number: usize, folder: &Path, store: &str, run: &str) -> Outcome<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let own = std::env::args_os().skip(1);
-        command.args(own).stdin(Stdio::piped());
-        if !std::env::args().any(|argument| argument.starts_with("--store")) {
-            command.args(["--store", store]);
-        }
-        command.arg("--actor").arg(number.to_string());
-        let child = command.arg("--folder").arg(folder).spawn()?;
+        command.args(own_arguments()).stdin(Stdio::piped());
+        command.args(["--store", store, "--run", run, "--actor"]);
+        command.arg(number.to_string()).arg("--folder").arg(folder);
         Ok(Self {
-            child,
+            child: command.spawn()?,
+            number,
             killed: false,
         })
     }
@@ -59,19 +57,16 @@ impl Actor {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits until it has ended by itself or was killed by us.
-    pub(crate) fn wait(&mut self, limit: Duration) -> Outcome {
-        let step = Duration::from_millis(5);
-        let mut waited = Duration::ZERO;
-        while waited < limit {
-            match self.child.try_wait()? {
-                Some(status) if status.success() || self.killed => return Ok(()),
-                Some(status) => return Err(failed(status).into()),
-                None => crate::pass_time(step),
+    /// Whether it has ended, by itself or because we killed it.
+    pub(crate) fn has_ended(&mut self) -> Outcome<bool> {
+        match self.child.try_wait()? {
+            None => Ok(false),
+            Some(status) if status.success() || self.killed => Ok(true),
+            Some(status) => {
+                let number = self.number;
+                Err(format!("process {number} failed ({status}); what it said is above").into())
             }
-            waited += step;
         }
-        Err(format!("a process has not ended after {limit:?}").into())
     }
 
     fn signal(&self, signal: Signal) {
@@ -90,8 +85,18 @@ impl Drop for Actor {
     }
 }
 
-fn failed(status: ExitStatus) -> String {
-    format!("a process failed: {status}")
+/// What this process was told, but for the store: each is told its own.
+fn own_arguments() -> Vec<OsString> {
+    let mut own = std::env::args_os().skip(1);
+    let mut kept = Vec::new();
+    while let Some(argument) = own.next() {
+        if argument == "--store" {
+            own.next();
+        } else if !argument.as_encoded_bytes().starts_with(b"--store=") {
+            kept.push(argument);
+        }
+    }
+    kept
 }
 
 /// Ends this process when its standard input does.

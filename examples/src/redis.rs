@@ -35,13 +35,17 @@ impl Redis {
             if TcpStream::connect(server.address()).is_ok() {
                 return Ok(server);
             }
-            crate::pass_time(Duration::from_millis(10));
+            crate::pass_time(Duration::from_millis(10))?;
         }
         Err("redis-server does not answer".into())
     }
 
-    /// Its address.
-    pub fn address(&self) -> String {
+    /// How to connect to it. It is new, so nothing has to be waited for.
+    pub fn url(&self) -> String {
+        format!("redis://{}?recovery=open", self.address())
+    }
+
+    fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 }

@@ -17,11 +17,28 @@ pub struct Wire {
 }
 
 impl Wire {
+    /// A line to the server of this URL, and the URL that leads through it; `None` if it is not that of one Redis server.
+    pub(crate) fn instead_of(url: &str) -> Outcome<Option<(Self, String)>> {
+        let Some(rest) = url.strip_prefix("redis://") else {
+            return Ok(None);
+        };
+        let (authority, options) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (user, server) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+        let has_port = server
+            .rsplit(':')
+            .next()
+            .is_some_and(|it| it.parse::<u16>().is_ok());
+        let wire = if has_port {
+            Self::to(server)?
+        } else {
+            Self::to(&format!("{server}:6379"))?
+        };
+        let url = format!("redis://{user}{}{options}", wire.address());
+        Ok(Some((wire, url)))
+    }
+
     /// A line to `server`, an address like `127.0.0.1:6379`.
-    ///
-    /// # Errors
-    /// If there is no free port.
-    pub fn to(server: &str) -> Outcome<Self> {
+    fn to(server: &str) -> Outcome<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
         let cut = Arc::new(AtomicBool::new(false));
@@ -37,8 +54,7 @@ impl Wire {
         Ok(Self { port, cut })
     }
 
-    /// Where it begins.
-    pub fn address(&self) -> String {
+    fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
@@ -63,7 +79,9 @@ fn forward(from: &TcpStream, to: &TcpStream, cut: &Arc<AtomicBool>) {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
             while cut.load(Ordering::SeqCst) {
-                crate::pass_time(Duration::from_millis(5));
+                if crate::pass_time(Duration::from_millis(5)).is_err() {
+                    return;
+                }
             }
             if to.write_all(&bytes[..count]).is_err() {
                 break;

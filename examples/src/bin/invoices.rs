@@ -7,15 +7,15 @@
 //! and its number is in it; nobody wants a transaction that is open all that time. So: the lock for the long part,
 //! and a short transaction at its end that goes through only if nobody with a later fence was there.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
-use stage::{Common, Outcome, Part, Role, Stage, database, loiter};
+use stage::{Common, Outcome, Part, Resource, Stage, database, loiter};
 use tenure::Fence;
 
+/// Numbers invoices 1, 2, 3, … without a gap, while processes are killed and paused in the middle
 #[derive(Debug, Parser)]
 struct Options {
     #[command(flatten)]
@@ -30,36 +30,35 @@ struct Options {
 
 const TABLES: &str = "CREATE TABLE counter (last INTEGER, fence INTEGER);
     INSERT INTO counter VALUES (0, 0);
-    CREATE TABLE invoice (number INTEGER, fence INTEGER);";
+    CREATE TABLE invoice (number INTEGER, fence INTEGER);
+    CREATE TABLE refused (fence INTEGER);";
 
-fn main() -> Outcome<ExitCode> {
-    let options = Options::parse();
-    match options.common.role()? {
-        Role::Director(stage) => direct(stage, &options),
-        Role::Actor(Part { folder, store, .. }) => bill(&options, &folder, &store),
-    }
+fn main() -> ExitCode {
+    stage::play(|options: &Options| &options.common, direct, bill)
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn bill(options: &Options, folder: &Path, store: &str) -> Outcome<ExitCode> {
-    let tenure = tenure::connect(store).await?;
-    let mut database = database(folder)?;
+async fn bill(options: &Options, part: &Part) -> Outcome {
+    let tenure = tenure::connect(&part.store).await?;
+    let mut database = database(&part.folder)?;
     let mut written = 0;
     while written < options.invoices {
+        // The first one takes long, and its process is sure to be caught at it.
+        let pace = Duration::from_millis(if written == 0 { 400 } else { 4 });
         let done = if options.common.without_lock {
-            invoice(&mut database, Fence::NONE).await?
+            invoice(&mut database, pace, Fence::NONE).await?
         } else {
-            let guard = tenure.lock("invoices").acquire().await?;
-            invoice(&mut database, guard.fence()).await?
+            let guard = tenure.lock(part.name("invoices")).acquire().await?;
+            invoice(&mut database, pace, guard.fence()).await?
         };
         written += usize::from(done);
     }
     tenure.settle().await;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Writes the next invoice; `false` if somebody with a later fence was there.
-async fn invoice(database: &mut Connection, fence: Fence) -> Outcome<bool> {
+async fn invoice(database: &mut Connection, pace: Duration, fence: Fence) -> Outcome<bool> {
     let fence = fence.as_u64();
     // The look leaves the fence behind: from here on nobody older gets through.
     let look = "UPDATE counter SET fence = ?1 WHERE fence <= ?1 RETURNING last";
@@ -69,41 +68,51 @@ async fn invoice(database: &mut Connection, fence: Fence) -> Outcome<bool> {
     let Some(number) = last.map(|last| last + 1) else {
         return Ok(false);
     };
-    render(number).await;
+    render(number, pace).await;
     let both = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let next = "UPDATE counter SET last = ?1 WHERE fence = ?2";
-    if both.execute(next, [number, fence])? == 0 {
-        return Ok(false);
+    let in_time = both.execute(next, [number, fence])? == 1;
+    if in_time {
+        both.execute("INSERT INTO invoice VALUES (?, ?)", [number, fence])?;
+    } else {
+        both.execute("INSERT INTO refused VALUES (?)", [fence])?;
     }
-    both.execute("INSERT INTO invoice VALUES (?, ?)", [number, fence])?;
     both.commit()?;
-    Ok(true)
+    Ok(in_time)
 }
 
 /// Stands for what takes long, and has the number in it.
-async fn render(_number: u64) {
-    loiter(Duration::from_millis(4)).await;
+async fn render(_number: u64, pace: Duration) {
+    loiter(pace).await;
 }
 
-fn direct(mut stage: Stage, options: &Options) -> Outcome<ExitCode> {
+fn direct(stage: &mut Stage, options: &Options) -> Outcome {
     let database = database(stage.folder())?;
     database.execute_batch(TABLES)?;
+    let counter = Resource {
+        database: &database,
+        table: "counter",
+        in_the_middle: "fence NOT IN (SELECT fence FROM invoice)",
+    };
     stage.start(options.processes)?;
-    for trouble in 0..options.processes {
-        match stage.overtake_holder("invoices")? {
-            Some(victim) if trouble % 2 == 0 => victim.kill(),
+    let locked = !options.common.without_lock;
+    for trouble in 0..options.processes * usize::from(locked) {
+        match stage.overtake_holder("invoices", &counter)? {
+            Some(victim) if trouble % 2 == 1 => victim.kill(),
             Some(victim) => victim.resume(), // It has not noticed anything.
-            None => {}
+            None => break,
         }
     }
-    stage.wait(Duration::from_secs(60))?;
-    let sql = "SELECT number FROM invoice ORDER BY number";
-    let mut query = database.prepare(sql)?;
-    let numbers: Vec<u64> = query
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    let no_gap = numbers.iter().copied().eq(1..=numbers.len() as u64);
-    let what = format!("{} invoices have the numbers 1, 2, 3, …", numbers.len());
-    stage.promise(!numbers.is_empty() && no_gap, &what);
-    Ok(stage.verdict())
+    stage.wait()?;
+    let count = |query: &str| database.query_row(query, [], |row| row.get::<_, u64>(0));
+    let all = count("SELECT count(*) FROM invoice")?;
+    let numbers = count("SELECT count(DISTINCT number) FROM invoice")?;
+    let last = count("SELECT ifnull(max(number), 0) FROM invoice")?;
+    let found = format!("{all} invoices have {numbers} numbers, of which the last is {last}");
+    let kept = all > 0 && all == numbers && all == last;
+    stage.promise(kept, "numbers are 1, 2, 3, … without a gap", &found);
+    if locked {
+        stage.promise_refusals(count("SELECT count(*) FROM refused")?);
+    }
+    Ok(())
 }
