@@ -163,6 +163,12 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// For how long a lease of up to `max_ttl` that an earlier run of this server granted may go on.
+    #[must_use]
+    pub fn until_earlier_leases_end(&self, max_ttl: Duration) -> Duration {
+        (max_ttl + AGE_IS_OFF_BY).saturating_sub(self.age)
+    }
+
     /// Whether this server will have everything that it acknowledges also after its next restart: what a
     /// record says of the server that wrote it ([`Record::durable`]).
     ///
@@ -238,8 +244,7 @@ const AGE_IS_OFF_BY: Duration = Duration::from_secs(2);
 #[must_use]
 pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello {
     let whole = greeting.max_ttl;
-    // All that an earlier run of this server granted ends this long after it started.
-    let rest = (whole + AGE_IS_OFF_BY).saturating_sub(seen.age);
+    let rest = seen.until_earlier_leases_end(whole);
     let strict = greeting.recovery == Recovery::Strict;
     let wait = match record {
         Some(record) if record.max_ttl != whole => {

@@ -9,7 +9,8 @@ use crate::clock::{Clock, SystemClock};
 /// What a person says about the servers of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assurance {
-    /// They are new: nobody has ever held a lock there. Not believed where something speaks against it.
+    /// They are new: nobody has ever held a lock there. Not believed where something speaks against it, nor of
+    /// a server that was started less than `max_ttl` ago.
     New,
     /// Whatever happened, nobody holds a lock there now. **Unsafe** if that is wrong: two may then hold
     /// the same lock.
@@ -40,7 +41,8 @@ pub enum Initialized {
 /// Opens a store whose servers are known to be new, for all clients and at once.
 ///
 /// **A server that has lost everything looks like a new one.** What can be seen is checked (an earlier
-/// record, a former replica, traces of a wipe, locks that are held), but if nobody is left who
+/// record, a former replica, traces of a wipe, locks that are held, a start so recent that whoever
+/// remembers may still come back), also while it is done; but if nobody is left who
 /// remembers, only the person who says so is responsible. Whoever is not sure waits: the store opens by
 /// itself after `max_ttl`, 30 s unless the URL says otherwise.
 ///

@@ -38,7 +38,8 @@ pub struct DoctorArgs {
     /// A Redis server that has just been started may have lost all of its locks, so its first use waits
     /// until they would have ended (always with Sentinel and in a quorum). This records for all clients
     /// that there were none. Refused where something speaks against it: an earlier record, a former
-    /// replica, traces of a wipe, locks that are held. May be repeated.
+    /// replica, traces of a wipe, locks that are held, and for as long as somebody who held one before a
+    /// restart may still come back. May be repeated.
     #[arg(long)]
     pub init: bool,
     /// With --init: whatever happened, nobody holds a lock there now

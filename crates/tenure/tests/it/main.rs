@@ -55,6 +55,8 @@ mod redis_errors;
 #[cfg(feature = "redis")]
 mod redis_faults;
 #[cfg(feature = "redis")]
+mod redis_initialize;
+#[cfg(feature = "redis")]
 mod redis_interop;
 #[cfg(feature = "redis")]
 mod redis_keys;

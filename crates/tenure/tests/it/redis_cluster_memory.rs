@@ -25,7 +25,7 @@ const SHORT: Duration = Duration::from_secs(2);
 async fn client(cluster: &Cluster, recovery: &str, max_ttl: Duration) -> Tenure {
     let url = url(cluster, recovery, max_ttl);
     if recovery != "off" {
-        let initialized = tenure::initialize(&url, Assurance::New).await;
+        let initialized = tenure::initialize(&url, Assurance::NothingIsHeld).await;
         initialized.expect("it serves");
     }
     tenure::connect(&url).await.expect("it serves")
@@ -236,7 +236,7 @@ async fn a_primary_that_wakes_up_after_it_was_replaced_grants_nothing() {
     let cluster = Cluster::start_with_replica();
     let options = "recovery=strict&max_ttl=2s&call_timeout=10s";
     let url = cluster.url_with(options);
-    tenure::initialize(&url, Assurance::New)
+    tenure::initialize(&url, Assurance::NothingIsHeld)
         .await
         .expect("it serves");
     let sleeper = Arc::new(Peer::new(store(&url).await.expect("it serves")).await);
@@ -297,7 +297,12 @@ async fn a_cluster_that_is_said_to_be_new_is_open_at_once_and_doctor_tells() {
     let before = recovery().await;
     assert_eq!(before.severity, Severity::Warning);
     assert!(before.detail.contains("--init"), "{}", before.detail);
-    let opened = tenure::initialize(&url, Assurance::New).await;
+    let refused = tenure::initialize(&url, Assurance::New).await;
+    for node in refused.expect("it serves") {
+        let why = format!("{:?}", node.outcome);
+        assert!(why.contains("may still come back"), "{why}");
+    }
+    let opened = tenure::initialize(&url, Assurance::NothingIsHeld).await;
     let opened = opened.expect("it serves");
     assert_eq!(opened.len(), 3);
     assert!(opened.iter().all(|it| it.outcome == Initialized::Opened));
@@ -321,6 +326,13 @@ async fn a_cluster_that_is_said_to_be_new_is_open_at_once_and_doctor_tells() {
     let wiped = cluster.name_at(2, "wiped");
     let taken = try_take(&tenure, &wiped).await.expect("it serves");
     assert!(taken.is_none(), "it waits");
+    // Nor by whoever does not know what the others protect.
+    let other = self::url(&cluster, "strict", SHORT);
+    for assurance in [Assurance::New, Assurance::NothingIsHeld] {
+        let error = tenure::initialize(&other, assurance).await;
+        let error = error.expect_err("they disagree");
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    }
 }
 
 #[tokio::test]

@@ -22,13 +22,22 @@ fn init(world: &World, store: &str) -> Done {
     world.run(&["doctor", "--init", "--store", store])
 }
 
+/// Says that nobody holds anything, because a server has just been started for the first time.
+fn sure(world: &World, store: &str) -> Done {
+    world.run(&["doctor", "--init", "--nothing-is-held", "--store", store])
+}
+
 #[test]
-fn a_new_server_opens_at_once_and_saying_so_again_changes_nothing() {
+fn a_server_that_has_just_been_started_opens_for_whoever_is_sure_and_saying_so_again_changes_nothing()
+ {
     let (server, world) = (RedisServer::start(), World::new());
     let store = strict(&server);
     // Whoever waits is told how not to.
     asks(&world, &store).exits(75).says("tenure doctor --init");
-    let done = init(&world, &store).exits(0);
+    let done = init(&world, &store).exits(1);
+    assert!(done.stdout.contains("may still come"), "{}", done.stdout);
+    asks(&world, &store).exits(75);
+    let done = sure(&world, &store).exits(0);
     assert!(done.stdout.contains("recorded as new"), "{}", done.stdout);
     asks(&world, &store).exits(0);
     let record = server.command(&["GET", "~tenure:{tenure:}:life"]);
@@ -42,7 +51,7 @@ fn a_server_that_restarted_is_not_opened_unless_nothing_is_held() {
     let arguments = ["--appendonly", "yes", "--appendfsync", "everysec"];
     let (mut server, world) = (RedisServer::start_with(&arguments), World::new());
     let store = strict(&server);
-    init(&world, &store).exits(0);
+    sure(&world, &store).exits(0);
     server.restart();
     let done = init(&world, &store).exits(1);
     assert!(done.stdout.contains("has restarted"), "{}", done.stdout);
@@ -52,8 +61,7 @@ fn a_server_that_restarted_is_not_opened_unless_nothing_is_held() {
     let shown: serde_json::Value = serde_json::from_str(&shown.exits(1).stdout).expect("JSON");
     assert_eq!(shown["init"][0]["outcome"], "refused", "{shown}");
 
-    let sure = ["doctor", "--init", "--nothing-is-held", "--store", &store];
-    world.run(&sure).exits(0);
+    sure(&world, &store).exits(0);
     asks(&world, &store).exits(0);
 }
 
@@ -85,7 +93,9 @@ fn servers_that_hold_locks_together_are_opened_together() {
         let mut servers: Vec<_> = (0..count).map(|_| RedisServer::start()).collect();
         let store = of(scheme, &servers);
         asks(&world, &store).exits(75);
-        let done = init(&world, &store).exits(0);
+        let done = init(&world, &store).exits(1);
+        assert_eq!(done.stdout.matches("is young").count(), count);
+        let done = sure(&world, &store).exits(0);
         assert_eq!(done.stdout.matches("recorded as new").count(), count);
         asks(&world, &store).exits(0);
         init(&world, &store).exits(0);

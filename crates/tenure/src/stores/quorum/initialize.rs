@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use tenure_core::Error;
 
 use super::QuorumStore;
 use super::options::Options;
 use crate::clock::Clock;
-use crate::initialize::{Assurance, Initialization, Initialized};
-use crate::stores::redis::{Examined, RedisStore};
+use crate::initialize::{Assurance, Initialization};
+use crate::stores::redis::{Examined, First, RedisStore};
 
 impl QuorumStore {
     /// Opens the servers at `url`, which are known to be new; see [`initialize`](crate::initialize()).
@@ -30,43 +29,37 @@ impl QuorumStore {
             Ok::<_, Error>((label, store))
         });
         let servers = servers.collect::<Result<Vec<_>, _>>()?;
-        let examined = join_all(servers.iter().map(|(_, store)| store.examine())).await;
-        let examined = examined.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let against = match assurance {
-            Assurance::New => against(&servers, &examined),
-            Assurance::NothingIsHeld => None,
-        };
-        let mut done = Vec::with_capacity(servers.len());
-        for ((label, store), examined) in servers.iter().zip(examined) {
-            let outcome = match (examined, &against) {
-                (Examined::Open, _) => Initialized::WasOpen,
-                (Examined::Closed { against: Some(own) }, Some(_)) => Initialized::Refused(own),
-                (Examined::Closed { .. }, Some(why)) => Initialized::Refused(why.clone()),
-                (Examined::Closed { .. }, None) => store.open_as_new().await?,
-            };
-            done.push(Initialization {
-                server: label.clone(),
-                outcome,
-            });
-        }
-        Ok(done)
+        let (labels, stores): (Vec<String>, Vec<RedisStore>) = servers.into_iter().unzip();
+        let refusal = |examined: &[Examined], first| against(&labels, examined, first);
+        let outcomes = RedisStore::open_together(&stores, assurance, refusal).await?;
+        let done = labels.iter().cloned().zip(outcomes);
+        Ok(done
+            .map(|(server, outcome)| Initialization { server, outcome })
+            .collect())
     }
 }
 
 /// What speaks against opening any of them.
-fn against(servers: &[(String, RedisStore)], examined: &[Examined]) -> Option<String> {
-    let with_labels = || servers.iter().map(|(label, _)| label).zip(examined);
-    let not_new = with_labels().find_map(|(label, examined)| match examined {
-        Examined::Closed { against: Some(_) } => {
-            Some(format!("{label} is not new, and they hold locks together"))
-        }
-        _ => None,
-    });
-    let in_use = with_labels().find_map(|(label, examined)| match examined {
-        Examined::Open => Some(format!(
+fn against(labels: &[String], examined: &[Examined], first: First) -> Option<String> {
+    let with_labels = || labels.iter().zip(examined);
+    if examined.iter().all(Examined::is_open) {
+        return None;
+    }
+    let not_new = with_labels().find(|(_, examined)| examined.against.is_some());
+    let not_new =
+        not_new.map(|(label, _)| format!("{label} is not new, and they hold locks together"));
+    let in_use = with_labels().find(|(_, examined)| examined.is_open() && first.0);
+    let in_use = in_use.map(|(label, _)| {
+        format!(
             "{label} is in use already, and locks that they hold together may be forgotten here"
-        )),
-        Examined::Closed { .. } => None,
+        )
     });
-    not_new.or(in_use)
+    let young = || {
+        let young = |(label, it): (&String, &Examined)| {
+            let why = it.young.as_ref()?;
+            Some(format!("{label} is young: {why}"))
+        };
+        with_labels().find_map(young)
+    };
+    not_new.or(in_use).or_else(young)
 }

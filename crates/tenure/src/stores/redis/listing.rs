@@ -60,6 +60,16 @@ pub(super) async fn inspected(
     Ok(Some(listing))
 }
 
+/// A lock that is held, as evidence that its store was in use.
+pub(super) fn held(listing: &Listing) -> Option<String> {
+    let mut locks = listing.locks.iter();
+    let (name, _) = locks.find(|(_, lock)| !lock.holders.is_empty())?;
+    Some(format!(
+        "the lock {:?} is held there, so it was in use before",
+        name.as_str()
+    ))
+}
+
 /// The listing of a server without locks.
 pub(super) async fn nothing(link: &Link) -> Result<Listing, Failure> {
     let now = time(link).await?;

@@ -8,6 +8,7 @@ mod diagnose;
 mod encode;
 mod errors;
 mod guarantees;
+mod initialize;
 mod keys;
 mod listening;
 mod listing;
@@ -37,7 +38,7 @@ use step::Nonces;
 
 pub use cache::RedisCache;
 pub use cluster::ClusterStore;
-pub(in crate::stores) use memory::initialize::Examined;
+pub(in crate::stores) use memory::initialize::{Examined, First};
 
 pub use guarantees::{CLUSTER_GUARANTEES, GUARANTEES, SENTINEL_GUARANTEES};
 

@@ -15,7 +15,7 @@ async fn begin() -> (Network, Tenure, Guard, Tenure) {
     let network = Network::start().await;
     let options = format!("recovery=strict&call_timeout=1s&max_ttl={}s", TTL.as_secs());
     let [one, other] = [network.url(0, &options), network.url(1, &options)];
-    let opened = tenure::initialize(&one, Assurance::New).await;
+    let opened = tenure::initialize(&one, Assurance::NothingIsHeld).await;
     opened.expect("a new service");
     let holder = tenure::connect(&one).await.expect("served");
     let newcomer = tenure::connect(&other).await.expect("served");

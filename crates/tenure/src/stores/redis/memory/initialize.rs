@@ -1,147 +1,202 @@
 //! What `tenure doctor --init` does: a person says that a server is new, so that nobody has to wait.
 //! Where something speaks against that, it is said, and nothing is done.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Cause, Error, ErrorKind, Phase, Recovery, Store};
+use futures_util::future::BoxFuture;
+use tenure_core::{Cause, Error, ErrorKind, Phase, Recovery};
 
-use super::super::RedisStore;
 use super::super::connection::Link;
 use super::super::errors::Failure;
-use super::super::listing;
 use super::look::{Look, look};
-use super::meet::{TRIES, greeting, interference, new_life, settle};
+use super::meet::{self, TRIES, greeting, interference, new_life, settle};
 use super::record::Beginning;
-use super::{Part, greet};
-use crate::clock::Clock;
-use crate::initialize::{Assurance, Initialization, Initialized};
+use super::{AT_ONCE, Part};
+use crate::initialize::{Assurance, Initialized};
 
-/// Whether a server is open, and what speaks against its being new if it is not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::stores) enum Examined {
-    Open,
-    Closed { against: Option<String> },
+/// What was found at a server, or at a node of a cluster.
+#[derive(Debug)]
+pub(in crate::stores) struct Examined {
+    /// What lets nobody in, as it was seen.
+    closed: Vec<(Part, Look)>,
+    /// What speaks against its being new.
+    pub(in crate::stores) against: Option<String>,
+    /// That whoever held a lock before it was started may not have come back yet.
+    pub(in crate::stores) young: Option<String>,
 }
 
-impl RedisStore {
-    /// Opens the server at `url`, which is known to be new, or the primary that its sentinels name; see
-    /// [`initialize`](crate::initialize()).
-    ///
-    /// # Errors
-    /// As [`connect`](Self::connect).
-    pub async fn initialize(
-        url: &str,
-        clock: Arc<dyn Clock>,
-        assurance: Assurance,
-    ) -> Result<Initialization, Error> {
-        let store = Self::connect_lazily(url, clock)?;
-        let server = store.link.options.address.to_string();
-        let outcome = match (store.examine().await?, assurance) {
-            (Examined::Open, _) => Initialized::WasOpen,
-            (Examined::Closed { against: Some(why) }, Assurance::New) => Initialized::Refused(why),
-            (Examined::Closed { .. }, _) => store.open_as_new().await?,
-        };
-        Ok(Initialization { server, outcome })
+impl Examined {
+    /// Whether everything is open.
+    pub(in crate::stores) fn is_open(&self) -> bool {
+        self.closed.is_empty()
     }
 
-    /// Looks whether the server is open, and what speaks against opening it.
-    pub(in crate::stores) async fn examine(&self) -> Result<Examined, Error> {
-        examine(&self.link, self).await
-    }
-
-    /// Opens the server, whatever speaks against it.
-    pub(in crate::stores) async fn open_as_new(&self) -> Result<Initialized, Error> {
-        open(&self.link).await
+    /// The same, with this as a further reason against opening it.
+    pub(in super::super) fn unless(mut self, why: Option<String>) -> Self {
+        self.against = self.against.or(why.filter(|_| !self.closed.is_empty()));
+        self
     }
 }
 
-/// Looks at one server; `store` is whom to ask about the locks that are there.
+/// Opens all of these servers, or none, and says what became of each. `examine` looks at all of them;
+/// `refusal` says why none is to be opened, to those of which nothing else does, at the first look or later.
 ///
-/// # Errors
-/// Whatever keeps us from looking.
-pub(in super::super) async fn examine(link: &Link, store: &dyn Store) -> Result<Examined, Error> {
-    let failed = |failure: Failure| failure.at(&link.options.address).error();
-    // Whoever says hello first writes down what speaks for something having been there.
-    let look = greeted(link).await.map_err(failed)?;
-    if is_open(&look) {
-        return Ok(Examined::Open);
-    }
-    let cause = look.record.as_ref().map(|record| record.cause);
-    if let Some(why) = cause.and_then(evidence) {
-        return Ok(Examined::Closed {
-            against: Some(why.to_owned()),
-        });
-    }
-    let names = listing::names(link, "").await.map_err(failed)?;
-    let listed = listing::inspected(store, names, &link.options.keys).await?;
-    let locks = listed.map_or_else(Vec::new, |listing| listing.locks);
-    let held = locks.iter().find(|(_, lock)| !lock.holders.is_empty());
-    let against = held.map(|(name, _)| {
-        format!(
-            "the lock {:?} is held there, so it was in use before",
-            name.as_str()
-        )
-    });
-    Ok(Examined::Closed { against })
-}
-
-/// Writes the record that opens a server.
+/// What is opened is what was looked at: whatever changes in between is looked at again. If something
+/// speaks against it only then, what had been opened is closed again.
 ///
 /// # Errors
 /// Whatever keeps us from it.
-pub(in super::super) async fn open(link: &Link) -> Result<Initialized, Error> {
-    let failed = |failure: Failure| failure.at(&link.options.address).error();
+pub(in super::super) async fn open_together<'a>(
+    links: &[&'a Link],
+    assurance: Assurance,
+    examine: impl Fn() -> BoxFuture<'a, Result<Vec<Examined>, Error>>,
+    refusal: impl Fn(&[Examined], First) -> Option<String>,
+) -> Result<Vec<Initialized>, Error> {
+    let mut found: Option<Vec<Examined>> = None;
     for _ in 0..TRIES {
-        let look = greeted(link).await.map_err(failed)?;
-        if is_open(&look) {
-            return Ok(Initialized::WasOpen);
+        let now = examine().await?;
+        let first = First(found.is_none());
+        if let (Assurance::New, Some(why)) = (assurance, refusal(&now, first)) {
+            take_back(links, found.as_deref().unwrap_or_default()).await?;
+            let before = found.as_ref().unwrap_or(&now);
+            let refused = |(now, before): (&Examined, &Examined)| match before.is_open() {
+                true => Initialized::WasOpen,
+                false => Initialized::Refused(now.against.as_ref().unwrap_or(&why).clone()),
+            };
+            return Ok(now.iter().zip(before).map(refused).collect());
         }
-        let deadline = link.deadline();
-        let live = link.live(deadline).await.map_err(failed)?;
-        let beginning = vouched(link, None, &look).map_err(failed)?;
-        let begins = [(None, look, beginning)];
-        let settling = settle(link, &live, &begins, deadline);
-        if settling.await.map_err(failed)? > 0 {
-            return Ok(Initialized::Opened);
+        let opened = open_all(links, &now).await;
+        let found = found.get_or_insert(now);
+        match opened {
+            Ok(true) => {
+                let outcome = |found: &Examined| match found.is_open() {
+                    true => Initialized::WasOpen,
+                    false => Initialized::Opened,
+                };
+                return Ok(found.iter().map(outcome).collect());
+            }
+            Ok(false) => {}
+            Err(error) => {
+                if assurance == Assurance::New {
+                    take_back(links, found).await?;
+                }
+                return Err(error);
+            }
         }
     }
-    Err(failed(interference()))
+    Err(interference().error())
 }
 
-/// The life of a part that a person says to be new.
-pub(super) fn vouched(link: &Link, part: Part, look: &Look) -> Result<Beginning, Failure> {
-    let greeting = greeting(link, part);
-    Ok(Beginning {
-        life: new_life()?,
-        wait: Duration::ZERO,
-        cause: Cause::Vouched,
-        max_ttl: greeting.max_ttl,
-        durable: look.seen.keeps_everything(&greeting),
-        earlier: Vec::new(),
-    })
-}
+/// Whether nothing was opened yet.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stores) struct First(pub(in crate::stores) bool);
 
-async fn greeted(link: &Link) -> Result<Look, Failure> {
+/// Looks at these parts of one server.
+///
+/// # Errors
+/// Whatever keeps us from looking.
+pub(in super::super) async fn examine(link: &Link, parts: &[Part]) -> Result<Examined, Failure> {
     if link.options.caution.recovery == Recovery::Off {
         return Err(Failure::new(
             ErrorKind::Configuration,
             "with recovery=off nothing is recorded, and a server that forgot lets everybody in anyway",
         ));
     }
-    let deadline = link.deadline();
-    let live = link.live(deadline).await?;
-    greet(link, &live, deadline).await?;
-    let looks = look(link, &live, &[None], deadline).await?;
-    let look = looks.and_then(|mut looks| looks.pop());
-    look.unwrap_or_else(|| {
-        let key = link.options.keys.record(None);
-        Err(Failure::new(
-            ErrorKind::Forbidden,
-            format!(
-                "this user may not call INFO, so whose record {key} is cannot be said: allow +info"
-            ),
-        ))
+    let mut closed = Vec::new();
+    for parts in parts.chunks(AT_ONCE) {
+        let deadline = link.deadline();
+        let live = link.live(deadline).await?;
+        // Whoever says hello first writes down what speaks for something having been there.
+        for met in meet::meet(link, &live, parts, deadline).await {
+            met?;
+        }
+        let looks = look(link, &live, parts, deadline).await?;
+        let looks = looks.ok_or_else(|| hidden(link, parts[0]))?;
+        for (part, look) in parts.iter().zip(looks) {
+            let look = look?;
+            if !is_open(&look) {
+                closed.push((*part, look));
+            }
+        }
+    }
+    let against = closed.iter().find_map(|(_, look)| trace(look));
+    Ok(Examined {
+        against: against.map(str::to_owned),
+        young: closed.iter().find_map(|(_, look)| youth(look)),
+        closed,
+    })
+}
+
+async fn open_all(links: &[&Link], examined: &[Examined]) -> Result<bool, Error> {
+    let mut all = true;
+    for (link, examined) in links.iter().zip(examined) {
+        let failed = |failure: Failure| failure.at(&link.options.address).error();
+        all &= open(link, examined).await.map_err(failed)?;
+    }
+    Ok(all)
+}
+
+/// Opens what was closed, if everything is still as it was seen; `false` if not.
+async fn open(link: &Link, examined: &Examined) -> Result<bool, Failure> {
+    let mut begun = 0;
+    for closed in examined.closed.chunks(AT_ONCE) {
+        let opening = |(part, look): &(Part, Look)| {
+            let beginning = beginning(link, *part, look, Duration::ZERO, Cause::Vouched)?;
+            Ok((*part, look.clone(), beginning))
+        };
+        let begins = closed.iter().map(opening).collect::<Result<Vec<_>, _>>()?;
+        let deadline = link.deadline();
+        let live = link.live(deadline).await?;
+        begun += settle(link, &live, &begins, deadline).await?;
+    }
+    Ok(begun == examined.closed.len())
+}
+
+/// Closes again what was opened of what was found closed.
+async fn take_back(links: &[&Link], found: &[Examined]) -> Result<(), Error> {
+    for (link, found) in links.iter().zip(found) {
+        let failed = |failure: Failure| failure.at(&link.options.address).error();
+        let parts: Vec<Part> = found.closed.iter().map(|(part, _)| *part).collect();
+        close(link, &parts).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {
+    let whole = link.options.caution.max_ttl.duration();
+    for parts in parts.chunks(AT_ONCE) {
+        let deadline = link.deadline();
+        let live = link.live(deadline).await?;
+        let looks = look(link, &live, parts, deadline).await?;
+        let mut begins = Vec::new();
+        for (part, look) in parts.iter().zip(looks.into_iter().flatten()) {
+            let look = look?;
+            let record = look.record.as_ref();
+            if record.is_some_and(|record| record.cause == Cause::Vouched) {
+                let beginning = beginning(link, *part, &look, whole, Cause::Missed)?;
+                begins.push((*part, look, beginning));
+            }
+        }
+        settle(link, &live, &begins, deadline).await?;
+    }
+    Ok(())
+}
+
+fn beginning(
+    link: &Link,
+    part: Part,
+    look: &Look,
+    wait: Duration,
+    cause: Cause,
+) -> Result<Beginning, Failure> {
+    let greeting = greeting(link, part);
+    Ok(Beginning {
+        life: new_life()?,
+        wait,
+        cause,
+        max_ttl: greeting.max_ttl,
+        durable: look.seen.keeps_everything(&greeting),
+        earlier: Vec::new(),
     })
 }
 
@@ -150,8 +205,17 @@ fn is_open(look: &Look) -> bool {
     record.is_some_and(|record| record.is_of(&look.seen) && record.phase(look.now) == Phase::Open)
 }
 
-/// What speaks against a server's being new, in words.
-pub(in super::super) fn evidence(cause: Cause) -> Option<&'static str> {
+/// What speaks against its being new, of the record.
+fn trace(look: &Look) -> Option<&'static str> {
+    match &look.record {
+        // We had said hello: somebody has taken it away since.
+        None => evidence(Cause::Missed),
+        Some(record) if !record.is_of(&look.seen) => evidence(Cause::Restarted),
+        Some(record) => evidence(record.cause),
+    }
+}
+
+fn evidence(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Unknown | Cause::Vouched => None,
         Cause::Restarted => {
@@ -167,4 +231,28 @@ pub(in super::super) fn evidence(cause: Cause) -> Option<&'static str> {
             Some("a client that had used it before found its record gone, so it has lost its data")
         }
     }
+}
+
+fn youth(look: &Look) -> Option<String> {
+    let max_ttl = look.record.as_ref()?.max_ttl;
+    let left = look.seen.until_earlier_leases_end(max_ttl);
+    (!left.is_zero()).then(|| {
+        format!(
+            "it was started {} s ago. If that was a restart, whoever held a lock there before may still come \
+             back for {} s: say it again then. If it is the first start of this server, nobody \
+             holds anything, and you may say so now (--nothing-is-held)",
+            look.seen.age.as_secs(),
+            left.as_secs().max(1),
+        )
+    })
+}
+
+fn hidden(link: &Link, part: Part) -> Failure {
+    let key = link.options.keys.record(part);
+    Failure::new(
+        ErrorKind::Forbidden,
+        format!(
+            "this user may not call INFO, so whose record {key} is cannot be said: allow +info"
+        ),
+    )
 }

@@ -11,7 +11,7 @@ use super::super::errors::{self, Failure};
 use super::{Part, read};
 
 /// What was seen of a server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Look {
     /// Its record, as it is written there.
     pub(super) text: String,

@@ -5,8 +5,7 @@ use tenure_core::{Moment, Phase, Record, Timestamp};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
-use super::initialize::vouched;
-use super::look::{Look, look};
+use super::look::look;
 use super::meet::{Judged, judge, settle};
 use super::{AT_ONCE, Part};
 
@@ -107,46 +106,8 @@ pub(in super::super) async fn survey(link: &Link) -> Result<Option<Survey>, Fail
     Ok(Some(survey))
 }
 
-/// Says hello to all slots of a node.
-///
-/// # Errors
-/// If it cannot be asked.
-pub(in super::super) async fn greet_node(link: &Link) -> Result<(), Failure> {
-    for parts in parts_of(link).chunks(AT_ONCE) {
-        let deadline = link.deadline();
-        let live = link.live(deadline).await?;
-        sweep(link, &live, parts, deadline).await?;
-    }
-    Ok(())
-}
-
-/// Opens all slots of a node; answers how many were not.
-///
-/// # Errors
-/// If it cannot be asked.
-pub(in super::super) async fn open_node(link: &Link) -> Result<usize, Failure> {
-    let mut opened = 0;
-    for parts in parts_of(link).chunks(AT_ONCE) {
-        let deadline = link.deadline();
-        let live = link.live(deadline).await?;
-        let looks = look(link, &live, parts, deadline).await?;
-        let mut begins = Vec::new();
-        for (part, look) in parts.iter().zip(looks.into_iter().flatten()) {
-            let look: Look = look?;
-            let record = look.record.as_ref();
-            let open = |record: &Record| record.phase(look.now) == Phase::Open;
-            if record.is_some_and(|record| record.is_of(&look.seen) && open(record)) {
-                continue;
-            }
-            let beginning = vouched(link, *part, &look)?;
-            begins.push((*part, look, beginning));
-        }
-        opened += settle(link, &live, &begins, deadline).await?;
-    }
-    Ok(opened)
-}
-
-fn parts_of(link: &Link) -> Vec<Part> {
+/// The slots of a node.
+pub(in super::super) fn parts_of(link: &Link) -> Vec<Part> {
     let member = link.options.keys.member();
     let slots = member.map_or_else(Vec::new, |member| member.slots.of(member.node));
     slots.into_iter().map(Some).collect()
