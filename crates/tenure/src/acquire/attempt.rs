@@ -20,6 +20,8 @@ pub(super) struct Attempt {
     /// The send time and store time of the last reply, which anchors a pushed grant.
     pub(super) anchor: Option<Anchor>,
     leftovers: Leftovers,
+    /// Whether anything was asked as this owner.
+    asked: bool,
     /// A request that no `not_after` keeps from being carried out late was never answered.
     adrift: bool,
 }
@@ -41,6 +43,7 @@ impl Attempt {
             slot: client.mailbox.open(owner, wanted.name.clone()),
             anchor: None,
             leftovers: Leftovers::None,
+            asked: false,
             adrift: false,
         })
     }
@@ -53,13 +56,20 @@ impl Attempt {
         self.owner = fresh;
         self.slot = self.client.mailbox.open(fresh, self.wanted.name.clone());
         self.leftovers = Leftovers::None;
+        self.asked = false;
         self.adrift = false;
         Ok(())
+    }
+
+    /// Whether anything was asked as this owner.
+    pub(super) fn has_asked(&self) -> bool {
+        self.asked
     }
 
     /// A request is about to be sent.
     pub(super) fn sent(&mut self, not_after: Option<Timestamp>) {
         self.leftovers = Leftovers::Possible;
+        self.asked = true;
         self.adrift |= not_after.is_none();
     }
 

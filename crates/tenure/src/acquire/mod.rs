@@ -109,7 +109,6 @@ pub(crate) async fn try_once(
                 races += 1;
                 client.link.clock().sleep(random::up_to(RACE_PAUSE)).await;
                 attempt.settled();
-                attempt.start_over()?;
             }
             Ok(Turnout::Blocked(blocked)) => {
                 attempt.settled();
@@ -188,13 +187,8 @@ async fn converse(
         inbox: client.inbox.clone(),
         alive_for: ALIVE_FOR,
     };
-    let races = client.link.store().guarantees().order == Order::Race;
     let mut pause = FIRST_PAUSE;
-    let mut asked = false;
     loop {
-        if std::mem::replace(&mut asked, true) && races {
-            attempt.start_over()?;
-        }
         let blocked = match ask(&mut attempt, waiting.clone()).await {
             Ok(Turnout::Held(hold)) => return Ok(held(turn, hold)),
             Ok(Turnout::Blocked(blocked)) => blocked,
@@ -263,6 +257,9 @@ fn ask_again_after(blocked: &Blocked) -> Duration {
 /// Asks the store once.
 async fn ask(attempt: &mut Attempt, waiting: Waiting) -> Result<Turnout, Error> {
     let link = attempt.client.link.clone();
+    if attempt.has_asked() && link.store().guarantees().order == Order::Race {
+        attempt.start_over()?;
+    }
     let wanted = attempt.wanted.clone();
     let anchor = (!wanted.detached).then(|| attempt.client.inbox.clone());
     let request = Acquire {

@@ -1,6 +1,7 @@
 //! [`Debts`]: the votes that a member has still to take back. Paid in the background, until the member
 //! has confirmed it or the votes have ended by themselves; also when whoever asked for them is gone.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tenure_core::{Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Req
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
+use super::Shared;
 use super::member::Member;
 use crate::clock::Clock;
 use crate::random;
@@ -17,6 +19,43 @@ const BATCH: usize = 100;
 /// Pauses before a member that did not answer is asked again.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+
+/// The owners of whom a member may still take back whatever they have: a vote that one of them got now could go with
+/// it, however late. So none of them may ask for another.
+#[derive(Debug, Default)]
+pub(super) struct Spent(Mutex<HashMap<OwnerId, Moment>>);
+
+/// Fewer than this are not worth a look at which of them have nothing left to be taken back.
+const TIDIED_FROM: usize = 256;
+
+impl Spent {
+    fn add(&self, debt: &Debt, now: Moment) {
+        let mut owners = self.map();
+        if owners.len() >= TIDIED_FROM && owners.len().is_power_of_two() {
+            owners.retain(|_, until| now < *until);
+        }
+        let until = owners.entry(debt.owner).or_insert(debt.until);
+        *until = debt.until.max(*until);
+    }
+
+    pub(super) fn contains(&self, owner: OwnerId) -> bool {
+        self.map().contains_key(&owner)
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Moment>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Sees to it that a member takes this vote back.
+    pub(super) fn owe(&self, member: usize, debt: Debt) {
+        if debt.fence.is_none() {
+            self.spent.add(&debt, self.clock.now());
+        }
+        self.members[member].owes(debt, &self.clock, &self.runtime);
+    }
+}
 
 /// What one member owes.
 #[derive(Debug, Default)]
@@ -53,7 +92,7 @@ pub(super) struct Debt {
 
 impl Member {
     /// Sees to it that this vote is taken back.
-    pub(super) fn owes(self: &Arc<Self>, debt: Debt, clock: &Arc<dyn Clock>, runtime: &Handle) {
+    fn owes(self: &Arc<Self>, debt: Debt, clock: &Arc<dyn Clock>, runtime: &Handle) {
         let mut account = self.debts.account();
         account.open.push(debt);
         let attended = std::mem::replace(&mut account.attended, true);

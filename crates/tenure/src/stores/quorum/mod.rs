@@ -39,6 +39,7 @@ use tenure_core::{
 use tokio::runtime::Handle;
 
 use crate::clock::Clock;
+use debts::Spent;
 use electorate::Electorate;
 use epoch::Epoch;
 use holds::Holds;
@@ -131,6 +132,7 @@ impl QuorumStore {
             clock,
             runtime,
             holds: Holds::default(),
+            spent: Spent::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -182,6 +184,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     runtime: Handle,
     holds: Holds,
+    spent: Spent,
     rings: Rings,
 }
 
@@ -207,6 +210,12 @@ impl Shared {
     /// Whether this can be asked of a quorum at all.
     fn check(&self, acquire: &Acquire) -> Result<(), Error> {
         question::offered(acquire.mode)?;
+        if self.spent.contains(acquire.owner) {
+            return Err(Error::new(
+                ErrorKind::Protocol,
+                "votes of this owner are still being taken back: ask as another one",
+            ));
+        }
         let ttl = acquire.ttl.duration();
         if self.node_timeout > ttl / 2 {
             return Err(Error::new(

@@ -184,9 +184,7 @@ impl Round {
                         continue;
                     }
                     (_, outcome) => {
-                        // If too few answer, the others are a moment late, and the caller has time.
-                        let patient = outcome.is_none();
-                        paid.extend(self.take_all_back(take, patient));
+                        paid.extend(self.take_all_back(take, Patience::after(outcome)));
                         if take.waits() && matches!(outcome, Some(Outcome::Busy(_))) {
                             watched.push(take);
                         }
@@ -252,8 +250,8 @@ impl Round {
     }
 
     /// Takes every vote back that was or may yet be given. Answers where to wait for those that were,
-    /// and if `patient` also for those that may be.
-    fn take_all_back(&self, take: &Take, patient: bool) -> Vec<oneshot::Receiver<()>> {
+    /// with patience also for those that may be.
+    fn take_all_back(&self, take: &Take, patience: Patience) -> Vec<oneshot::Receiver<()>> {
         let mut paid = Vec::new();
         for (member, questions) in self.asked.iter().enumerate() {
             if questions.is_empty() {
@@ -261,7 +259,8 @@ impl Round {
             }
             let (tell, told) = oneshot::channel();
             let debt = self.debt(&take.name, take.acquire.owner, take.acquire.ttl);
-            match take.voice(member) {
+            let voice = take.voice(member);
+            match voice {
                 Some(Voice::No) => {}
                 Some(Voice::Yes) => {
                     let debt = Debt {
@@ -272,18 +271,13 @@ impl Round {
                     self.shared.owe(member, debt);
                     paid.push(told);
                 }
-                None if patient => {
-                    let paid_first = Some(tell);
-                    self.shared.owe(
-                        member,
-                        Debt {
-                            paid: paid_first,
-                            ..debt
-                        },
-                    );
-                    paid.push(told);
+                None | Some(Voice::Silent) => {
+                    let waits = patience >= Patience::Failed
+                        || patience >= Patience::Late && voice.is_none();
+                    let tell = waits.then_some(tell);
+                    self.shared.owe(member, Debt { paid: tell, ..debt });
+                    paid.extend(waits.then_some(told));
                 }
-                Some(Voice::Silent) | None => self.shared.owe(member, debt),
             }
         }
         paid
@@ -298,6 +292,29 @@ impl Round {
     }
 }
 
+/// Which votes that are taken back the caller waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Patience {
+    /// Those that were given.
+    Given,
+    /// Also those of members that have not answered yet.
+    Late,
+    /// Also those of members that failed.
+    Failed,
+}
+
+impl Patience {
+    fn after(outcome: Option<&Outcome>) -> Self {
+        match outcome {
+            // If too few answer, the others are a moment late, and the caller has time.
+            None => Self::Late,
+            // Whoever came too late asks again at once, and not behind a vote of its own.
+            Some(Outcome::TooLate) => Self::Failed,
+            Some(_) => Self::Given,
+        }
+    }
+}
+
 impl Drop for Round {
     fn drop(&mut self) {
         if self.settled {
@@ -306,7 +323,7 @@ impl Drop for Round {
         for question in &self.questions {
             if let Question::Take(take) = question {
                 // Whoever waited for it is gone.
-                drop(self.take_all_back(take, false));
+                drop(self.take_all_back(take, Patience::Given));
             }
         }
     }
@@ -349,10 +366,6 @@ impl Shared {
             until: now.plus(ttl.duration() + self.adrift()),
             paid: None,
         }
-    }
-
-    pub(super) fn owe(&self, member: usize, debt: Debt) {
-        self.members[member].owes(debt, &self.clock, &self.runtime);
     }
 
     /// The latest that a request sent at `now` may be carried out, by the member's clock.

@@ -1,11 +1,14 @@
 //! Votes that came to nothing, late or unheard: none is left behind.
 
-use tenure::test_util::{Fault, Rule};
-use tenure::{Attempt, ErrorKind, Fence};
+use std::sync::Arc;
+
+use tenure::core::Action;
+use tenure::test_util::{Fault, Rule, VirtualClock};
+use tenure::{Attempt, ErrorKind, Fence, Store};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
-use crate::support::peer::named;
+use crate::support::peer::{bid, named};
 
 #[tokio::test(start_paused = true)]
 async fn votes_that_came_to_nothing_are_taken_back_everywhere() {
@@ -143,5 +146,45 @@ async fn no_vote_of_a_hold_is_taken_back_because_its_fence_could_not_be_raised()
     assert_eq!(quorum.members[2].count("cancel"), 0);
     guard.release().await.unwrap();
     others_act().await;
+    assert_eq!(quorum.votes("x").await, 0);
+}
+
+/// Two members say that the request came too late, the third gave its vote and was not heard. Asked again, a majority
+/// votes, and then what is left of the first question is taken back.
+#[tokio::test(start_paused = true)]
+async fn what_is_taken_back_of_one_question_is_no_vote_of_the_next() {
+    let clocks: Vec<_> = (0..3).map(|_| Arc::new(VirtualClock::new())).collect();
+    let quorum = Quorum::on(&clocks);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    quorum.pass(secs(1)).await;
+    // Nobody holds anything while two clocks are set right.
+    clocks[0].jump(secs(2));
+    clocks[1].jump(secs(2));
+    quorum.members[2].script(Rule::on("vote").times(1).does(Fault::LoseReply));
+    quorum.members[1].script(Rule::on("vote").after(1).times(1).does(Fault::Fail));
+    let first = acquired(one.lock("x").try_acquire().await.unwrap());
+    quorum.pass(secs(1)).await;
+    assert!(first.is_valid());
+    let second = two.lock("x").try_acquire().await.unwrap();
+    assert!(matches!(second, Attempt::Busy(_)), "two holders");
+}
+
+/// Whoever asks, and however often: what makes the above impossible.
+#[tokio::test(start_paused = true)]
+async fn whose_votes_are_still_being_taken_back_gets_no_new_ones() {
+    let quorum = Quorum::of(3);
+    let store = quorum.store().await;
+    quorum.all([0, 1], Fault::Hang);
+    let bid = bid();
+    let ask = async || {
+        let request = [Action::Acquire(bid.clone()).on(named("x"))];
+        store.apply(&request).await.remove(0)
+    };
+    assert_eq!(ask().await.unwrap_err().kind(), ErrorKind::Unavailable);
+    for member in &quorum.members {
+        member.resume().await;
+    }
+    assert_eq!(ask().await.unwrap_err().kind(), ErrorKind::Protocol);
+    quorum.pass(secs(1)).await;
     assert_eq!(quorum.votes("x").await, 0);
 }

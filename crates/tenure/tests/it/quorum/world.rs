@@ -28,8 +28,18 @@ impl Quorum {
 
     pub(crate) fn with(members: usize, settings: Settings) -> Self {
         let clock = Arc::new(VirtualClock::new());
-        let memory = |_| Arc::new(MemoryStore::new(clock.clone()));
-        let memories: Vec<_> = (0..members).map(memory).collect();
+        Self::made_of(&vec![clock.clone(); members], clock, settings)
+    }
+
+    /// Of members with these clocks, none of which is the client's.
+    pub(crate) fn on(clocks: &[Arc<VirtualClock>]) -> Self {
+        let settings = Settings::new(Rule::Majority);
+        Self::made_of(clocks, Arc::new(VirtualClock::new()), settings)
+    }
+
+    fn made_of(clocks: &[Arc<VirtualClock>], clock: Arc<VirtualClock>, settings: Settings) -> Self {
+        let memory = |clock: &Arc<VirtualClock>| Arc::new(MemoryStore::new(clock.clone()));
+        let memories: Vec<_> = clocks.iter().map(memory).collect();
         let scripted =
             |memory: &Arc<MemoryStore>| ScriptedStore::new(memory.clone(), clock.clone());
         Self {
