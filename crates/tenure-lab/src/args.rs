@@ -42,7 +42,7 @@ pub enum LabCommand {
     /// Break a store at random while processes use its locks, and judge what happened
     ///
     /// Everything is drawn from the seed beforehand; the plan and the history are kept if something is
-    /// wrong, and --plan carries the same plan out again. Exit code 0: no violation. 1: a violation,
+    /// wrong (always with --keep FOLDER), and --plan carries the same plan out again. Exit code 0: no violation. 1: a violation,
     /// shown with the smallest piece of history that proves it. 70: the run could not be carried out.
     Chaos(ChaosArgs),
     /// One of the processes that `chaos` breaks
@@ -73,8 +73,8 @@ pub struct CheckArgs {
 /// The arguments of `tenure lab run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Which: A1 to A20
-    #[arg(value_name = "ANOMALY", required_unless_present = "all")]
+    /// Which: A1 to A20, as `list` lists them; or --all
+    #[arg(value_name = "ANOMALY")]
     pub anomalies: Vec<String>,
     /// All of them
     #[arg(long, conflicts_with = "anomalies")]

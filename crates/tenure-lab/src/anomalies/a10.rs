@@ -3,14 +3,13 @@
 //! Asking several servers one after the other takes time, and every yes has its own clock. A client that counts the
 //! votes at the end, without looking how long it took, counts votes that do not exist any more.
 
-use std::io;
 use std::time::Duration;
 
 use super::Anomaly;
-use super::a14::{give_back_everywhere, vote};
+use super::votes::{give_back_everywhere, take_majority};
 use crate::stage::{Ask, Played, Stage, TTL};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, Naive, PLAIN};
+use crate::worker::naive::{Algorithm, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A10",
@@ -23,9 +22,10 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     harms: &[Harm::TwoHolders],
     unavoidable: &[],
     story,
+    // One server after the other, and no look at the time.
     naive: Algorithm {
-        take,
-        give,
+        take: take_majority,
+        give: give_back_everywhere,
         ..PLAIN
     },
 };
@@ -49,21 +49,4 @@ fn story(stage: &mut Stage) -> Played<()> {
     anna.write()?;
     ben.write()?;
     anna.release()
-}
-
-/// One server after the other, and no look at the time.
-fn take(me: &mut Naive, ask: &Ask) -> io::Result<bool> {
-    me.votes = (0..me.servers())
-        .filter(|server| vote(me, *server, ask))
-        .collect();
-    if me.votes.len() > me.servers() / 2 {
-        return Ok(true);
-    }
-    give_back_everywhere(me);
-    Ok(false)
-}
-
-fn give(me: &mut Naive, _: &Ask) -> io::Result<()> {
-    give_back_everywhere(me);
-    Ok(())
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use super::Anomaly;
-use super::a14::{give_back, vote};
+use super::votes::{give_back, vote};
 use crate::servers::wait::now;
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;

@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use super::Anomaly;
-use super::a14::{give_back_everywhere, vote};
+use super::votes::{give_back_everywhere, vote};
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;
 use crate::worker::naive::{Algorithm, Naive, PLAIN};
@@ -24,7 +24,7 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     story,
     naive: Algorithm {
         take,
-        give,
+        give: give_back_everywhere,
         ..PLAIN
     },
 };
@@ -80,9 +80,4 @@ fn take(me: &mut Naive, ask: &Ask) -> io::Result<bool> {
         me.point(ONE);
     }
     Ok(me.votes.len() > me.servers() / 2)
-}
-
-fn give(me: &mut Naive, _: &Ask) -> io::Result<()> {
-    give_back_everywhere(me);
-    Ok(())
 }

@@ -7,9 +7,10 @@ use std::io;
 use std::time::Duration;
 
 use super::Anomaly;
+use super::votes::{give_back_everywhere, take_majority};
 use crate::stage::{Ask, Got, Played, Stage};
 use crate::timeline::Harm;
-use crate::worker::naive::{Algorithm, COMPARE_AND_DELETE, KEY, Naive, PLAIN};
+use crate::worker::naive::{Algorithm, Naive, PLAIN};
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
     id: "A14",
@@ -23,7 +24,7 @@ pub(super) static ANOMALY: Anomaly = Anomaly {
     story,
     naive: Algorithm {
         take,
-        give,
+        give: give_back_everywhere,
         ..PLAIN
     },
 };
@@ -53,38 +54,5 @@ fn story(stage: &mut Stage) -> Played<()> {
 
 fn take(me: &mut Naive, ask: &Ask) -> io::Result<bool> {
     me.patience = Duration::from_millis(200);
-    let votes = (0..me.servers())
-        .filter(|server| vote(me, *server, ask))
-        .count();
-    if votes > me.servers() / 2 {
-        return Ok(true);
-    }
-    give_back_everywhere(me);
-    Ok(false)
-}
-
-fn give(me: &mut Naive, _: &Ask) -> io::Result<()> {
-    give_back_everywhere(me);
-    Ok(())
-}
-
-/// Asks one server for its vote; one that cannot be asked says no.
-pub(super) fn vote(me: &mut Naive, server: usize, ask: &Ask) -> bool {
-    let (token, ttl) = (me.token.clone(), ask.ttl.as_millis().to_string());
-    let answer = me.call_server(server, &["SET", KEY, &token, "NX", "PX", &ttl]);
-    answer.is_ok_and(|answer| answer.is_yes())
-}
-
-/// Takes back the vote of one server.
-pub(super) fn give_back(me: &mut Naive, server: usize) {
-    let token = me.token.clone();
-    // One that cannot be asked keeps it until it ends.
-    let _ = me.call_server(server, &["EVAL", COMPARE_AND_DELETE, "1", KEY, &token]);
-}
-
-/// Takes back the votes of all servers.
-pub(super) fn give_back_everywhere(me: &mut Naive) {
-    for server in 0..me.servers() {
-        give_back(me, server);
-    }
+    take_majority(me, ask)
 }

@@ -24,6 +24,7 @@ mod a17;
 mod a18;
 mod a19;
 mod a20;
+mod votes;
 
 use crate::stage::{Played, Stage};
 use crate::timeline::Harm;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::ask::Got;
 use super::log::Log;
 use super::{Played, Upset};
 use crate::servers::Proxy;
@@ -27,66 +28,6 @@ pub(crate) struct Worker {
 
 /// How long work takes, so that one can see it.
 pub(super) const BEAT: Duration = Duration::from_millis(120);
-
-/// What came of asking for the lock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Got {
-    /// It believes that it holds it.
-    It,
-    /// Somebody else has it, or it waited in vain.
-    Nothing,
-    /// It stands at the point where it was told to stop.
-    Stopped,
-    /// It refuses to work like this.
-    Unwilling,
-}
-
-impl Ask {
-    /// Ask once.
-    pub(crate) fn once() -> Self {
-        Self::waiting(0)
-    }
-
-    /// Wait for it, at most so many milliseconds.
-    pub(crate) fn waiting(millis: u64) -> Self {
-        let wait = Duration::from_millis(millis);
-        Self {
-            shared: false,
-            ttl: super::TTL,
-            wait,
-            told_by_push: false,
-            stop_at: None,
-        }
-    }
-
-    /// As a reader.
-    pub(crate) fn shared(self) -> Self {
-        Self {
-            shared: true,
-            ..self
-        }
-    }
-
-    /// Wait to be told, and do not ask again before.
-    pub(crate) fn told_by_push(self) -> Self {
-        Self {
-            told_by_push: true,
-            ..self
-        }
-    }
-
-    /// With another ttl than usual.
-    pub(crate) fn ttl(self, millis: u64) -> Self {
-        let ttl = Duration::from_millis(millis);
-        Self { ttl, ..self }
-    }
-
-    /// Stand still at a point of the algorithm. An algorithm that has no such point just goes on.
-    pub(crate) fn stop_at(self, point: &str) -> Self {
-        let stop_at = Some(point.to_owned());
-        Self { stop_at, ..self }
-    }
-}
 
 impl Worker {
     pub(super) fn start(
@@ -150,12 +91,12 @@ impl Worker {
 
     /// What came of asking.
     pub(crate) fn got(&self) -> Played<Got> {
-        self.hears("gets the lock or not", answer)
+        self.hears("gets the lock or not", Got::from)
     }
 
     /// What came of asking, if that is known.
     pub(crate) fn got_already(&self) -> Option<Got> {
-        self.log.find(&self.name, self.since(), answer)
+        self.log.find(&self.name, self.since(), Got::from)
     }
 
     /// Goes on from the point where it stands, and tells what came of asking.
@@ -305,16 +246,6 @@ impl Worker {
 
     fn child(&self) -> std::sync::MutexGuard<'_, (Child, ChildStdin)> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn answer(what: &What) -> Option<Got> {
-    match what {
-        What::Holds { .. } => Some(Got::It),
-        What::Busy | What::GaveUp => Some(Got::Nothing),
-        What::At { .. } => Some(Got::Stopped),
-        What::Unwilling { .. } => Some(Got::Unwilling),
-        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stories, verdicts and the page.
 
-use super::world::lab;
+use super::world::{command, lab};
 
 #[test]
 fn the_list_names_twenty() {
@@ -16,21 +16,25 @@ fn the_list_names_twenty() {
 
 #[test]
 fn the_naive_lock_fails_as_described_and_ours_does_not() {
-    // One of each kind: a late release, a failover, a server that forgot its vote, a starved writer, a
-    // clock that jumps, a pause.
+    // One of each kind: a late release, a failover, votes that are miscounted or forgotten, a starved
+    // writer, a clock that jumps, a pause.
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("lab.html");
     let file = page.display().to_string();
     let done = lab(&[
-        "run", "A3", "A9", "A14", "A18", "A19", "a20", "--report", &file,
+        "run", "A3", "A9", "A13", "A14", "A18", "A19", "a20", "--report", &file,
     ])
     .exits(0);
-    assert!(done.stdout.contains("6 of 6 as described"), "{done:?}");
+    assert!(done.stdout.contains("7 of 7 as described"), "{done:?}");
     assert!(
         done.stdout.contains("the resource refuses Anna's write"),
         "{done:?}"
     );
-    check_page(&std::fs::read_to_string(page).unwrap(), 6);
+    assert!(
+        done.stdout.ends_with(&format!("report: {file}\n")),
+        "{done:?}"
+    );
+    check_page(&std::fs::read_to_string(page).unwrap(), 7);
 }
 
 #[test]
@@ -51,7 +55,27 @@ fn an_anomaly_that_does_not_exist_is_an_error_of_usage() {
         done.stderr.starts_with("error: there is no anomaly 'A21'"),
         "{done:?}"
     );
-    lab(&["run"]).exits(2);
+    let done = lab(&["run"]).exits(64);
+    assert!(done.stderr.contains("run --all"), "{done:?}");
+}
+
+#[test]
+fn what_cannot_be_done_is_told_before_the_first_play() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("no/folder/lab.html");
+    let nowhere = nowhere.display().to_string();
+    let done = lab(&["run", "--all", "--report", &nowhere]).exits(73);
+    assert!(done.stdout.is_empty(), "{done:?}");
+    assert!(done.stderr.contains(&nowhere), "{done:?}");
+
+    let page = folder.path().join("lab.html").display().to_string();
+    let run = ["run", "--all", "--report", &page];
+    let done = command(&run).env("PATH", folder.path()).output().unwrap();
+    assert_eq!(done.status.code(), Some(69), "{done:?}");
+    assert!(done.stdout.is_empty(), "{done:?}");
+    let text = String::from_utf8_lossy(&done.stderr);
+    assert!(text.contains("apt-get install redis-server"), "{text}");
+    assert!(!std::fs::exists(&page).unwrap(), "nothing is left behind");
 }
 
 /// The page is whole, stands alone and has a picture with a description for each play.
