@@ -39,6 +39,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// try again without waiting.
 const RACE_PAUSE: Duration = Duration::from_millis(30);
 const RACES: usize = 10;
+/// How often that may be doubled for whoever waits and loses one race after the other: many do so then, and
+/// each needs a moment of its own.
+const RACE_DOUBLINGS: u32 = 5;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -188,6 +191,7 @@ async fn converse(
         alive_for: ALIVE_FOR,
     };
     let mut pause = FIRST_PAUSE;
+    let mut crowd = Crowd::default();
     loop {
         let blocked = match ask(&mut attempt, waiting.clone()).await {
             Ok(Turnout::Held(hold)) => return Ok(held(turn, hold)),
@@ -205,14 +209,15 @@ async fn converse(
         if blocked.ahead.is_none() {
             attempt.settled(); // There is no queue, so nothing is left of the question.
         }
-        let ask_again = if is_race(client, &blocked) {
-            random::up_to(RACE_PAUSE)
-        } else {
-            ask_again_after(&blocked)
-        };
+        let clock = client.link.clock();
+        let raced = is_race(client, &blocked);
+        let ask_again = ask_again_after(&blocked);
         turn.tell(News::Blocked(blocked.clone()));
         report().send_modify(|report| report.store_answered(blocked));
-        let clock = client.link.clock();
+        if raced {
+            clock.sleep(crowd.lost_a_race()).await;
+            continue;
+        }
         let letter = tokio::select! {
             biased;
             letter = attempt.slot.letter() => letter,
@@ -221,6 +226,31 @@ async fn converse(
         if let Some(hold) = pushed(&mut attempt, letter)? {
             return Ok(held(turn, hold));
         }
+        let pause = crowd.was_told();
+        if !pause.is_zero() {
+            clock.sleep(pause).await;
+        }
+    }
+}
+
+/// How many seem to race for the same lock, by the races that were lost of late.
+#[derive(Default)]
+struct Crowd(u32);
+
+impl Crowd {
+    /// How long to stay out of the way of those who won neither.
+    fn lost_a_race(&mut self) -> Duration {
+        let pause = random::up_to(RACE_PAUSE * (1 << self.0));
+        self.0 = (self.0 + 1).min(RACE_DOUBLINGS);
+        pause
+    }
+
+    /// Everybody else was told as well: how long to let others go first. If none was in the way before, not
+    /// at all.
+    fn was_told(&mut self) -> Duration {
+        let pause = RACE_PAUSE * ((1 << self.0) - 1) / 2;
+        self.0 = self.0.saturating_sub(1);
+        random::up_to(pause)
     }
 }
 

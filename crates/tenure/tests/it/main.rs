@@ -80,6 +80,8 @@ mod redlock;
 mod redlock_identity;
 #[cfg(all(feature = "test-util", feature = "redis"))]
 mod redlock_interop;
+#[cfg(all(feature = "test-util", feature = "redis"))]
+mod redlock_waiting;
 #[cfg(feature = "test-util")]
 mod simulation;
 mod support;

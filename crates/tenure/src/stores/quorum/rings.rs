@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tenure_core::{Listener, LockName, Push};
 use tokio::runtime::Handle;
 
@@ -70,18 +72,39 @@ impl fmt::Debug for Rings {
 }
 
 impl Shared {
-    /// Has the members ring when the holders of `name` change, and rings at once if so many of them
-    /// are free by now as are lacking.
-    pub(super) async fn watch(&self, name: &LockName, lacking: usize) {
-        let watching = self.members.iter().map(|member| watch_at(member, name));
-        let watching = futures_util::future::join_all(watching);
-        // Whoever does not answer is asked again with the next question.
-        let free = bounded(&*self.clock, self.node_timeout, watching).await;
-        let free = free.map_or(0, |free| free.into_iter().filter(|free| *free).count());
-        if free >= lacking.max(1) {
-            self.rings.ring(name);
-        }
+    /// Has those members ring that are in the way, and rings at once if so many have been freed meanwhile as
+    /// are lacking. Nobody waits for it: one that hangs would keep back the answers to the whole batch.
+    pub(super) fn watch(self: &Arc<Self>, name: LockName, obstacles: Obstacles) {
+        let shared = self.clone();
+        self.runtime.spawn(async move {
+            let Obstacles { members, lacking } = obstacles;
+            let watching = members.into_iter().map(|(member, held)| {
+                let watching = watch_at(&shared.members[member], &name);
+                let watching = bounded(&*shared.clock, shared.node_timeout, watching);
+                // One that said no though nobody held it there says so again.
+                watching.map(move |free| held && free == Some(true))
+            });
+            let mut watching: FuturesUnordered<_> = watching.collect();
+            let mut freed = 0;
+            // Whoever does not answer is asked again with the next question.
+            while let Some(free) = watching.next().await {
+                freed += usize::from(free);
+                if freed >= lacking {
+                    return shared.rings.ring(&name);
+                }
+            }
+        });
     }
+}
+
+/// What keeps somebody from getting a lock.
+#[derive(Debug)]
+pub(super) struct Obstacles {
+    /// The members that said no, and whether that was because somebody holds it there. Those that said yes are
+    /// none: there, whoever tries would ring for all others, and for itself when it takes its vote back.
+    pub(super) members: Vec<(usize, bool)>,
+    /// How many of them it takes.
+    pub(super) lacking: usize,
 }
 
 /// Whether the name is free there now.

@@ -185,9 +185,8 @@ impl Round {
                     }
                     (_, outcome) => {
                         paid.extend(self.take_all_back(take, Patience::after(outcome)));
-                        if take.waits() && matches!(outcome, Some(Outcome::Busy(_))) {
-                            watched.push(take);
-                        }
+                        let obstacles = take.obstacles(outcome);
+                        watched.extend(obstacles.map(|it| (take.name.clone(), it)));
                     }
                 },
                 Question::Keep(keep) => self.conclude(keep, outcome, &mut afterwards),
@@ -207,8 +206,8 @@ impl Round {
         if !paid.is_empty() {
             bounded(&*shared.clock, shared.node_timeout, join_all(paid)).await;
         }
-        for take in watched {
-            shared.watch(&take.name, take.lacks()).await;
+        for (name, obstacles) in watched {
+            shared.watch(name, obstacles);
         }
         self.settled = true;
         let asked = std::mem::take(&mut self.asked);

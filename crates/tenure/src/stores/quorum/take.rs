@@ -2,13 +2,14 @@
 //! here waits or sends.
 
 use tenure_core::{
-    Acquire, Action, Ballot, Error, ErrorKind, Fence, Grant, Kind, LockName, Moment, Outcome,
-    Reply, Request, Timestamp, Validity, Vote, Waiting,
+    Acquire, Action, Ballot, Contention, Error, ErrorKind, Fence, Grant, Kind, LockName, Moment,
+    Outcome, Reply, Request, Timestamp, Validity, Vote, Waiting,
 };
 
 use super::agreement::{Agreement, Voted, agreement};
 use super::electorate::{Electorate, Poll, Standing, Voice};
 use super::epoch::{Epoch, Reading};
+use super::rings::Obstacles;
 use super::rivals::Rivals;
 
 /// An acquire, and what the members have said to it.
@@ -21,6 +22,8 @@ pub(super) struct Take {
     poll: Poll,
     votes: Vec<Voted>,
     rivals: Rivals,
+    /// Where somebody else holds it, or a part of it.
+    held_at: Vec<usize>,
     conflict: Option<Kind>,
     too_late: usize,
     failure: Option<Error>,
@@ -54,6 +57,7 @@ impl Take {
             poll: Poll::new(electorate.members, electorate.to_take),
             votes: Vec::new(),
             rivals: Rivals::new(electorate),
+            held_at: Vec::new(),
             conflict: None,
             too_late: 0,
             failure: None,
@@ -118,7 +122,12 @@ impl Take {
                 });
                 return Voice::Yes;
             }
-            Outcome::Busy(contention) => self.rivals.add(reading, &contention),
+            Outcome::Busy(contention) => {
+                if contention.recovering.is_none() {
+                    self.held_at.push(member);
+                }
+                self.rivals.add(reading, &contention);
+            }
             Outcome::Conflict { in_force } => self.conflict = Some(in_force),
             Outcome::TooLate => self.too_late += 1,
             Outcome::NotHeld { .. } => {}
@@ -167,15 +176,22 @@ impl Take {
         strays.map(|vote| (vote.member, vote.fence))
     }
 
-    /// Whether whoever asks wants to be told when it may be free.
-    pub(super) fn waits(&self) -> bool {
-        matches!(self.acquire.waiting, Waiting::Queue { .. })
-    }
-
-    /// How many of those who said no must be free before it can be had.
-    pub(super) fn lacks(&self) -> usize {
+    /// What has to change before it can be had, if whoever asks wants to be told: `outcome` is what it is told
+    /// now. After a race that nobody won it asks again by itself.
+    pub(super) fn obstacles(&self, outcome: Option<&Outcome>) -> Option<Obstacles> {
+        let waits = matches!(self.acquire.waiting, Waiting::Queue { .. });
+        let blocked = matches!(
+            outcome,
+            Some(Outcome::Busy(Contention { holder_count, recovering, .. }))
+                if *holder_count > 0 || recovering.is_some()
+        );
+        let refusing = self.poll.members(Voice::No);
+        let members = refusing.map(|member| (member, self.held_at.contains(&member)));
         let yes = self.poll.count(Voice::Yes);
-        self.electorate.to_take.saturating_sub(yes)
+        (waits && blocked).then(|| Obstacles {
+            members: members.collect(),
+            lacking: self.electorate.to_take.saturating_sub(yes).max(1),
+        })
     }
 
     /// What whoever asked is told. A grant that is worth nothing any more is none.
