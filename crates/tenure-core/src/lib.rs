@@ -36,6 +36,7 @@ mod state;
 mod store;
 mod time;
 mod validity;
+mod words;
 
 pub use cause::Cause;
 pub use decide::{Decision, Everyone, Handover, Liveness, decide, decide_in};
@@ -58,3 +59,4 @@ pub use state::{ForcedRelease, Holder, Inbox, LockState, Waiter};
 pub use store::{BoxFuture, Finding, Listener, Listing, Push, PushedGrant, Severity, Shard, Store};
 pub use time::{Moment, Timestamp, Ttl};
 pub use validity::{PushedValidity, Validity};
+pub use words::Spelled;

@@ -50,6 +50,23 @@ impl LockName {
         ))
     }
 
+    /// Whether it begins with `~`, as the records of tenure's own helpers do (`~once:nightly`). The library takes no lock
+    /// of such a name for its callers; a store makes no difference.
+    ///
+    /// ```
+    /// # use tenure_core::LockName;
+    /// assert!(LockName::new("~once:nightly").unwrap().is_reserved());
+    /// assert!(!LockName::new("nightly~").unwrap().is_reserved());
+    /// ```
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.0.starts_with('~')
+    }
+
+    /// What to say to somebody who wants a lock with a reserved name.
+    pub const RESERVED: &'static str =
+        "a name that begins with ~ belongs to tenure's own records: choose another one";
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

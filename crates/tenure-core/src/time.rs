@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Spelled};
 
 /// A reading of the **store's** clock, in microseconds since an epoch of the store's choosing.
 ///
@@ -104,7 +104,10 @@ impl Ttl {
         if length < Self::MIN.0 || length > Self::MAX.0 {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                format!("a ttl of {length:?} is out of range: choose from 100 ms to 366 days"),
+                format!(
+                    "a ttl of {} is out of range: choose from 100 ms to 366 days",
+                    Spelled(length)
+                ),
             ));
         }
         let millis = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);

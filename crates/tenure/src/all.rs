@@ -70,7 +70,9 @@ impl All {
         }
         // A bad name is found before the first lock is taken, not after a long wait.
         for name in &self.names {
-            LockName::new(name)?;
+            if LockName::new(name)?.is_reserved() {
+                return Err(Error::new(ErrorKind::InvalidInput, LockName::RESERVED));
+            }
         }
         let clock = self.tenure.clock().clone();
         let started = clock.now();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tenure_core::{
     Action, Convert, Error, ErrorKind, Fence, Finding, ForceRelease, Guarantees, Inbox, Lease,
-    Listing, LockName, Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Store,
-    Timestamp, Ttl, Validity,
+    Listing, LockName, Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Spelled,
+    Store, Timestamp, Ttl, Validity,
 };
 
 use crate::all::All;
@@ -399,7 +399,8 @@ fn forgotten(name: &LockName, left: Duration) -> Error {
         ErrorKind::Refused,
         format!(
             "whether {name:?} is held is not known: the store may have lost its data and is \
-             recovering, {left:.0?} left"
+             recovering, {} left",
+            Spelled(left)
         ),
     )
 }

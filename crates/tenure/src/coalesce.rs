@@ -280,7 +280,7 @@ impl Coalesce {
 
     fn lock(&self, wait: Duration) -> Lock {
         let lock = self.tenure.lock(format!("~coalesce:{}", self.key));
-        lock.ttl(self.ttl).waiting(Wait::For(wait))
+        lock.reserved().ttl(self.ttl).waiting(Wait::For(wait))
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Shard, Store, Timestamp, Validity,
+    Action, Error, ErrorKind, LockName, Moment, Outcome, Request, Shard, Spelled, Store, Timestamp,
+    Validity,
 };
 use tokio::runtime::Handle;
 
@@ -180,7 +181,10 @@ pub(crate) async fn patiently<T>(
 pub(crate) fn no_answer(limit: Duration) -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        format!("the store did not answer within {limit:?}; whether it acted is unknown"),
+        format!(
+            "the store did not answer within {}; whether it acted is unknown",
+            Spelled(limit)
+        ),
     )
 }
 

@@ -39,6 +39,8 @@ pub struct Lock {
     local_handover: bool,
     party: Party,
     report: Option<watch::Sender<WaitReport>>,
+    /// Whether it is one of the records that the library itself keeps.
+    reserved: bool,
 }
 
 /// What [`Lock::try_acquire`] found.
@@ -67,7 +69,15 @@ impl Lock {
             local_handover: true,
             party,
             report: None,
+            reserved: false,
         }
+    }
+
+    /// One of the records that the library itself keeps, whose names begin with `~`.
+    #[doc(hidden)]
+    pub fn reserved(mut self) -> Self {
+        self.reserved = true;
+        self
     }
 
     pub(crate) fn owned_by(mut self, owner: Owner) -> Self {
@@ -251,8 +261,12 @@ impl Lock {
             .mode
             .as_ref()
             .map_err(|error| Error::new(error.kind(), error.message()).retrying(error.retry()))?;
+        let name = LockName::new(&self.name)?;
+        if name.is_reserved() && !self.reserved {
+            return Err(Error::new(ErrorKind::InvalidInput, LockName::RESERVED));
+        }
         Ok(Wanted {
-            name: LockName::new(&self.name)?,
+            name,
             mode: *mode,
             ttl: Ttl::new(self.ttl)?,
             renewing: self.renewing,
@@ -274,11 +288,8 @@ impl Attempt {
         match self {
             Self::Acquired(guard) => Ok(guard),
             Self::Busy(blocked) => {
-                let mut error = Error::new(ErrorKind::Busy, "the lock is busy");
-                if let Some(holder) = blocked.contention.holders.first() {
-                    error = error.with("held by", &holder.party);
-                }
-                Err(error)
+                let what = format!("the lock is busy: {blocked}");
+                Err(Error::new(ErrorKind::Busy, what))
             }
         }
     }

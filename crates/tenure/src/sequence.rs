@@ -147,7 +147,8 @@ impl Sequence {
     /// Shared, so that nobody waits for anybody: a shared grant, too, has a fence of its own.
     fn lock(&self) -> Lock {
         let name = format!("~sequence:{}", self.name);
-        self.tenure.rwlock(name).read().ttl(TTL).no_renew()
+        let lock = self.tenure.rwlock(name).read();
+        lock.reserved().ttl(TTL).no_renew()
     }
 }
 

@@ -7,6 +7,9 @@ use clap::Args;
 pub struct LsArgs {
     /// Only names that begin with this
     pub prefix: Option<String>,
+    /// Also tenure's own records, whose names begin with ~ (runs that were counted, numbers in use)
+    #[arg(long)]
+    pub all: bool,
     /// Print an array of {"name","mode","holders":[…],"waiters":[…]}
     #[arg(long)]
     pub json: bool,

@@ -57,6 +57,9 @@ pub struct RunArgs {
     /// store's clock; a period begins at whole multiples of its length (1d: at midnight UTC), so
     /// do not start commands just then.
     /// A store that loses its data forgets what was run.
+    ///
+    /// Whoever comes while it is being run waits for the end of that run, also with --if-busy skip, and runs it if that one
+    /// fails; with --no-wait it does not wait.
     #[arg(
         long,
         value_name = "DURATION",

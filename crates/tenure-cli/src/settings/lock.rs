@@ -40,7 +40,7 @@ impl LockSettings {
             None => Wait::Forever,
         };
         Ok(Self {
-            name: super::lock_name(name)?,
+            name: super::name_to_take(name)?,
             mode,
             wait,
             party: party(&args.party),
@@ -53,7 +53,7 @@ impl LockSettings {
     /// As [`new`](Self::new).
     pub fn exclusive(name: &str, party: &PartyArgs) -> Result<Self> {
         Ok(Self {
-            name: super::lock_name(name)?,
+            name: super::name_to_take(name)?,
             mode: Mode::Exclusive,
             wait: Wait::Forever,
             party: self::party(party),

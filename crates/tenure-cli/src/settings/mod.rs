@@ -20,6 +20,18 @@ pub fn lock_name(text: &str) -> Result<LockName> {
     LockName::new(text).map_err(|error| Failure::new(Code::Usage, error.message()))
 }
 
+/// Checks the name of a lock that is to be taken.
+///
+/// # Errors
+/// Says which rule is broken.
+pub fn name_to_take(text: &str) -> Result<LockName> {
+    let name = lock_name(text)?;
+    if name.is_reserved() {
+        return Err(Failure::new(Code::Usage, LockName::RESERVED));
+    }
+    Ok(name)
+}
+
 /// Checks the length of a lease.
 ///
 /// # Errors

@@ -1,8 +1,9 @@
 //! What somebody who waits can be told: [`Blocked`] and [`WaitReport`].
 
+use std::fmt;
 use std::time::Duration;
 
-use tenure_core::{Contention, Error, ErrorKind, HolderView, LockName, Moment, Timestamp};
+use tenure_core::{Contention, Error, ErrorKind, HolderView, LockName, Moment, Spelled, Timestamp};
 
 use crate::gate::News;
 
@@ -32,10 +33,60 @@ impl Blocked {
         until.map(|until| until.since(self.now))
     }
 
+    fn sentence(&self, holder: &HolderView) -> String {
+        let mut sentence = match holder.owner {
+            Some(_) => format!("held by {}", holder.party),
+            None => "held by something that is not tenure".to_owned(),
+        };
+        if let Some(time) = self.held_for(holder) {
+            sentence += &format!(" for {}", Spelled(time));
+        }
+        sentence += &match self.expires_in(holder) {
+            Some(left) => format!(", for another {} at most unless renewed", Spelled(left)),
+            None => ", until it is released".to_owned(),
+        };
+        sentence
+    }
+
     /// When the lease of `holder` ends unless it is renewed, counted from the store's answer.
     #[must_use]
     pub fn expires_in(&self, holder: &HolderView) -> Option<Duration> {
         holder.expiry.map(|expiry| expiry.since(self.now))
+    }
+}
+
+/// For people: `held by ann@web-1 (pid 7) for 4m12s, for another 22s at most unless renewed; 2 wait`.
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Contention {
+            holders,
+            holder_count,
+            waiter_count,
+            restless,
+            ..
+        } = &self.contention;
+        let mut parts = Vec::new();
+        if let Some(left) = self.recovering() {
+            let often = if *restless { ", again and again," } else { "" };
+            let left = Spelled(left);
+            parts.push(format!(
+                "the store recovers{often} and lets nobody in for another {left}"
+            ));
+        }
+        if let Some(holder) = holders.first() {
+            parts.push(self.sentence(holder));
+        }
+        if *holder_count > 1 && !holders.is_empty() {
+            parts.push(format!("{} more hold it", holder_count - 1));
+        }
+        if *waiter_count > 0 {
+            parts.push(format!("{waiter_count} wait"));
+        }
+        if parts.is_empty() {
+            // It was, and may be free by now.
+            parts.push("somebody was in the way".to_owned());
+        }
+        f.write_str(&parts.join("; "))
     }
 }
 
@@ -86,21 +137,23 @@ impl WaitReport {
             None => silence.filter(|_| self.blocked.is_none()),
         };
         if let Some(why) = silence {
-            let limit = in_milliseconds(limit);
+            let limit = Spelled(limit);
             return Error::new(
                 ErrorKind::Unavailable,
-                format!("gave up waiting for the lock {name:?} after {limit:?}: the store cannot be asked"),
+                format!(
+                    "gave up waiting for the lock {name:?} after {limit}: the store cannot be asked"
+                ),
             )
             .with("because", why);
         }
         if let Some(blocked) = self.blocked.as_ref().or(blocked.as_ref()) {
             return busy(name, limit, blocked);
         }
-        let limit = in_milliseconds(limit);
+        let limit = Spelled(limit);
         Error::new(
             ErrorKind::Unavailable,
             format!(
-                "gave up waiting for the lock {name:?} after {limit:?} before the store answered"
+                "gave up waiting for the lock {name:?} after {limit} before the store answered"
             ),
         )
     }
@@ -110,7 +163,7 @@ impl WaitReport {
 pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error {
     let mut error = waited(name, limit);
     if let Some(left) = blocked.recovering() {
-        error = error.with("recovering", format_args!("{left:.0?} left"));
+        error = error.with("recovering", format_args!("{} left", Spelled(left)));
         if blocked.contention.restless {
             let advice = "the store recovers again and again, and may never let anybody in";
             error = error.with("restless", advice);
@@ -121,21 +174,91 @@ pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error
     if let Some(holder) = blocked.contention.holders.first() {
         error = error.with("held by", &holder.party);
         if let Some(held_for) = blocked.held_for(holder) {
-            error = error.with("for", format_args!("{held_for:.0?}"));
+            error = error.with("for", Spelled(held_for));
         }
     }
     error
 }
 
-/// Nobody wants to read nanoseconds.
-fn in_milliseconds(time: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-}
-
 fn waited(name: &LockName, limit: Duration) -> Error {
-    let limit = in_milliseconds(limit);
+    let limit = Spelled(limit);
     Error::new(
         ErrorKind::Busy,
-        format!("the lock {name:?} is busy; waited {limit:?}"),
+        format!("the lock {name:?} is busy; waited {limit}"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Fence, Mode, OwnerId, Party};
+
+    use super::*;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    fn blocked(contention: Contention) -> String {
+        let blocked = Blocked {
+            now: at(1_000),
+            ahead: None,
+            contention,
+        };
+        blocked.to_string()
+    }
+
+    fn holder() -> HolderView {
+        HolderView {
+            owner: Some(OwnerId::from_bytes([7; 16])),
+            mode: Mode::Exclusive,
+            fence: Some(Fence::from_u64(1)),
+            since: Some(at(748)),
+            expiry: Some(at(1_022)),
+            party: Party::default(),
+        }
+    }
+
+    #[test]
+    fn whoever_is_in_the_way_is_named_with_since_when_and_how_long_at_most() {
+        let party = Party::default();
+        let held = Contention {
+            holders: vec![holder()],
+            holder_count: 3,
+            waiter_count: 2,
+            ..Contention::default()
+        };
+        assert_eq!(
+            blocked(held),
+            format!(
+                "held by {party} for 4m12s, for another 22s at most unless renewed; 2 more hold it; 2 wait"
+            )
+        );
+        let foreign = HolderView {
+            owner: None,
+            since: None,
+            expiry: None,
+            ..holder()
+        };
+        let held = Contention {
+            holders: vec![foreign],
+            holder_count: 1,
+            ..Contention::default()
+        };
+        assert_eq!(
+            blocked(held),
+            "held by something that is not tenure, until it is released"
+        );
+    }
+
+    #[test]
+    fn a_store_that_recovers_says_for_how_long() {
+        let recovering = Contention {
+            recovering: Some(at(1_012)),
+            restless: true,
+            ..Contention::default()
+        };
+        let said = "the store recovers, again and again, and lets nobody in for another 12s";
+        assert_eq!(blocked(recovering), said);
+        assert_eq!(blocked(Contention::default()), "somebody was in the way");
+    }
 }

@@ -332,6 +332,7 @@ impl OncePer {
             None => record,
         };
         let guard = record
+            .reserved()
             .label(label)
             .ttl(self.ttl)
             .local_handover(false)

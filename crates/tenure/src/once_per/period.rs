@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Error, ErrorKind, Timestamp, Ttl};
+use tenure_core::{Error, ErrorKind, Spelled, Timestamp, Ttl};
 
 /// A length of time, and when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,10 @@ impl Period {
         if length < Ttl::MIN.duration() || length > Ttl::MAX.duration() {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                format!("a period of {length:?} is out of range: choose from 100 ms to 366 days"),
+                format!(
+                    "a period of {} is out of range: choose from 100 ms to 366 days",
+                    Spelled(length)
+                ),
             ));
         }
         Ok(Self { length, begins })

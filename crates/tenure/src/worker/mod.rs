@@ -158,6 +158,7 @@ impl WorkerPool {
 
     async fn try_number(&self, number: u32) -> Result<Option<WorkerNumber>, Error> {
         let lock = self.tenure.lock(self.lock_name(&number.to_string()));
+        let lock = lock.reserved();
         let lock = match self.ttl {
             Some(ttl) => lock.ttl(ttl),
             None => lock,

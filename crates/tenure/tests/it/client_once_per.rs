@@ -248,7 +248,13 @@ async fn a_start_cannot_be_counted_twice_even_by_one_who_lost_the_lock_without_k
     let beginning = late.begin_under(guard);
     let rival = async {
         let other = world.other_client().await;
-        let claim = other.lock(RECORD).who("rival").acquire().await.unwrap();
+        let claim = other
+            .lock(RECORD)
+            .reserved()
+            .who("rival")
+            .acquire()
+            .await
+            .unwrap();
         claim.leave_for(DAY).await.unwrap();
     };
     let (turn, ()) = futures(beginning, rival).await;

@@ -97,6 +97,20 @@ fn whoever_waits_for_a_run_that_succeeds_skips_and_never_two_run_at_once() {
 }
 
 #[test]
+fn what_was_counted_is_not_listed_as_a_lock_that_is_held() {
+    let world = World::new();
+    world.run(&daily(&["true"])).exits(0);
+    let listed = |arguments: &[&str]| {
+        let listed = world.json(&[&["ls", "--json"], arguments].concat());
+        listed.as_array().expect("an array").len()
+    };
+    assert_eq!(
+        (listed(&[]), listed(&["--all"]), listed(&["~once:"])),
+        (0, 1, 1)
+    );
+}
+
+#[test]
 fn force_release_of_the_record_lets_it_run_again() {
     let world = World::new();
     world.run(&daily(&["true"])).exits(0);

@@ -183,6 +183,18 @@ fn the_help_of_run_lists_all_exit_codes() {
 }
 
 #[test]
+fn names_of_tenures_own_records_are_refused_for_locks() {
+    let world = World::new();
+    for line in [
+        &["run", "~once:job", "true"][..],
+        &["acquire", "~x", "--ttl", "30s"],
+        &["elect", "~x", "true"],
+    ] {
+        world.run(line).exits(64).says("a name that begins with ~");
+    }
+}
+
+#[test]
 fn a_duration_needs_a_unit() {
     let world = World::new();
     world

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tenure_core::{Error, Finding, Severity, Timestamp};
+use tenure_core::{Error, Finding, Severity, Spelled, Timestamp};
 
 use super::agreement::median;
 use super::{Rule, Shared};
@@ -105,7 +105,7 @@ fn clocks(shared: &Shared) -> Option<Finding> {
     let middle = median(clocks)?;
     let off = shared.members.iter().filter_map(|member| {
         let off = Duration::from_micros(read(member)?.abs_diff(middle));
-        (off > APART).then(|| format!("{} is {off:.1?} off", member.label))
+        (off > APART).then(|| format!("{} is {} off", member.label, Spelled(off)))
     });
     let off: Vec<_> = off.collect();
     Some(if off.is_empty() {

@@ -104,7 +104,10 @@ pub(super) async fn one_of_many_loads(place: &Place) {
     assert_eq!((failed, pages.loads()), (2, 3), "one at a time took over");
 
     pages.forget();
-    let dead = one.lock("~coalesce:page/1").ttl(Duration::from_secs(2));
+    let dead = one
+        .lock("~coalesce:page/1")
+        .reserved()
+        .ttl(Duration::from_secs(2));
     let _ = dead.no_renew().acquire().await.unwrap().into_lease();
     for task in many(10, &pages, &[&one, &two], page) {
         task.await.unwrap().unwrap();
@@ -220,7 +223,8 @@ mod in_virtual_time {
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_runs_out_is_busy_and_nothing_is_loaded() {
         let world = World::new().await;
-        let _held = world.tenure.lock("~coalesce:page/1").acquire().await;
+        let held = world.tenure.lock("~coalesce:page/1").reserved();
+        let _held = held.acquire().await;
         let pages = Pages::slow(millis(10));
         let began = world.now();
         let page = page(&world.tenure).wait(secs(3));

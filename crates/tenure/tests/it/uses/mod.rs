@@ -168,3 +168,51 @@ mod several_servers {
         worker::no_id_is_made_twice(place).await;
     }
 }
+
+/// Otherwise somebody's lock would stand for a run, a number or a load of somebody else.
+#[tokio::test]
+async fn nobody_can_take_a_lock_with_the_name_of_a_record() {
+    let tenure = tenure::connect("memory:reserved").await.unwrap();
+    let hour = std::time::Duration::from_secs(3_600);
+    for name in ["~", "~x", "~once:job", "~worker:ids:0", "~sequence:x"] {
+        let refusals = [
+            tenure.lock(name).try_acquire().await.unwrap_err(),
+            tenure.rwlock(name).read().acquire().await.unwrap_err(),
+            tenure.semaphore(name, 2).acquire().await.unwrap_err(),
+            tenure.owner().lock(name).acquire().await.unwrap_err(),
+            tenure.all(["fine", name]).acquire().await.unwrap_err(),
+            tenure.election(name).campaign().await.unwrap_err(),
+            tenure.once_per(name, hour).begin().await.unwrap_err(),
+        ];
+        for refused in refusals {
+            assert_eq!(refused.kind(), tenure::ErrorKind::InvalidInput, "{name}");
+            assert!(refused.to_string().contains('~'), "{refused}");
+        }
+    }
+    assert!(tenure.list("").await.unwrap().locks.is_empty());
+}
+
+/// Whatever names people choose, the records of different things have different names.
+#[tokio::test]
+async fn records_of_different_things_never_share_a_name() {
+    let tenure = tenure::connect("memory:collisions").await.unwrap();
+    let hour = std::time::Duration::from_secs(3_600);
+    let names = ["a", "a:0", "a:0:0", ":", "once:a", "worker:a:0", "~a"];
+    let mut kept = Vec::new();
+    for name in names {
+        kept.push(tenure.worker_number(name, 1).acquire().await.unwrap());
+        let _ = tenure.sequence(name).next().await.unwrap();
+        if name != "~a" {
+            let tenure::Turn::Yours(run) = tenure.once_per(name, hour).begin().await.unwrap()
+            else {
+                panic!("{name} counts for another name");
+            };
+            run.succeeded().await.unwrap();
+        }
+    }
+    assert_eq!(
+        kept.len(),
+        names.len(),
+        "one of each, although each pool has one number"
+    );
+}

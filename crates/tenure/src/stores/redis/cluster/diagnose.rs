@@ -1,7 +1,7 @@
 //! Looking at a cluster as a worried operator would: is every slot served, and each node.
 
 use futures_util::future::join_all;
-use tenure_core::{Cause, Error, Finding, Recovery, Severity};
+use tenure_core::{Cause, Error, Finding, Recovery, Severity, Spelled};
 
 use super::super::connection::Link;
 use super::super::diagnose;
@@ -77,11 +77,11 @@ async fn recovery(link: &Link) -> Finding {
         Some(left) => finding(
             Severity::Warning,
             format!(
-                "{} of {} slots are recovering, {:.0?} left: they let nobody in before all that they may \
+                "{} of {} slots are recovering, {} left: they let nobody in before all that they may \
                  have forgotten has ended ({})",
                 closed.len(),
                 survey.slots,
-                if left.is_zero() { max_ttl } else { left },
+                Spelled(if left.is_zero() { max_ttl } else { left }),
                 match closed[0].cause {
                     Cause::Restarted => "their node has restarted, or they have come from another",
                     cause => memory::because(cause),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{ProtocolVersion, Value};
-use tenure_core::{Error, Finding, Phase, Recovery, Severity, Timestamp};
+use tenure_core::{Error, Finding, Phase, Recovery, Severity, Spelled, Timestamp};
 
 use super::connection::Link;
 use super::errors::Failure;
@@ -113,15 +113,17 @@ async fn recovery(link: &Link) -> Finding {
             Severity::Danger,
             subject,
             format!(
-                "recovering, {:.0?} left, and it has begun to do so {} times within {:.0?}: it restarts, is \
+                "recovering, {} left, and it has begun to do so {} times within {}: it restarts, is \
                  replaced, or shares its address with others so often that it may never let anybody \
                  in. Find out why, or nobody gets a lock here",
-                until.since(now),
+                Spelled(until.since(now)),
                 record.began.len(),
-                record
-                    .began
-                    .last()
-                    .map_or(record.max_ttl, |first| now.since(*first)),
+                Spelled(
+                    record
+                        .began
+                        .last()
+                        .map_or(record.max_ttl, |first| now.since(*first))
+                ),
             ),
         ),
         Phase::Open => fine(
@@ -134,9 +136,9 @@ async fn recovery(link: &Link) -> Finding {
         Phase::Recovering { until } => warning(
             subject,
             format!(
-                "recovering, {:.0?} left: {}, and lets nobody in before all that it may have forgotten \
+                "recovering, {} left: {}, and lets nobody in before all that it may have forgotten \
                  has ended{}",
-                until.since(now),
+                Spelled(until.since(now)),
                 memory::because(record.cause),
                 if record.cause.is_evidence() {
                     ""
@@ -162,9 +164,11 @@ async fn round_trip(link: &Link) -> Result<Finding, Failure> {
     times.sort_unstable();
     let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
     let said = format!(
-        "{} answers in {median:.1?} (median of {}, slowest {slowest:.1?})",
+        "{} answers in {} (median of {}, slowest {})",
         link.options.address,
-        times.len()
+        Spelled(median),
+        times.len(),
+        Spelled(slowest)
     );
     Ok(if median > SLOW {
         warning(
@@ -185,11 +189,12 @@ async fn clocks(link: &Link) -> Result<Finding, Failure> {
         true => (theirs.since(ours), "ahead of"),
         false => (ours.since(theirs), "behind"),
     };
+    let by = Spelled(apart);
     Ok(if apart > APART {
         warning(
             "clocks",
             format!(
-                "the server's clock is {apart:.1?} {ahead} this machine's: one of the two is wrong. Leases \
+                "the server's clock is {by} {ahead} this machine's: one of the two is wrong. Leases \
                  count by the server's alone, but if that one is set forward, they end early. Run \
                  NTP on both."
             ),
@@ -197,7 +202,7 @@ async fn clocks(link: &Link) -> Result<Finding, Failure> {
     } else {
         fine(
             "clocks",
-            format!("the server's is {apart:.1?} {ahead} this machine's"),
+            format!("the server's is {by} {ahead} this machine's"),
         )
     })
 }

@@ -5,7 +5,7 @@
 mod driver;
 mod server;
 
-use tenure_core::{Error, ErrorKind};
+use tenure_core::{Error, ErrorKind, Spelled};
 
 use super::cluster::Redirect;
 use super::options::Address;
@@ -101,8 +101,9 @@ impl Failure {
             ..Self::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "Redis did not answer within {limit:?}: it is down, stopped, overloaded or cut \
-                     off (?call_timeout= waits longer)"
+                    "Redis did not answer within {}: it is down, stopped, overloaded or cut \
+                     off (?call_timeout= waits longer)",
+                    Spelled(limit)
                 ),
             )
         }
@@ -119,7 +120,7 @@ impl Failure {
             fatal: true,
             ..Self::new(
                 ErrorKind::Unavailable,
-                format!("no connection to Redis within {limit:?}: {advice}"),
+                format!("no connection to Redis within {}: {advice}", Spelled(limit)),
             )
         }
         .at(address)
