@@ -16,6 +16,7 @@ mod judge;
 mod network;
 mod person;
 mod profile;
+mod quorum;
 mod run;
 mod seeds;
 mod server;

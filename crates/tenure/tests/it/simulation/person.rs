@@ -168,7 +168,7 @@ impl Person {
 }
 
 /// Polls `doing` at most `polls` times, then drops it: it is cancelled at that await.
-async fn poll_at_most<T>(polls: usize, doing: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn poll_at_most<T>(polls: usize, doing: impl Future<Output = T>) -> Option<T> {
     let mut doing = Box::pin(doing);
     let mut left = polls;
     poll_fn(|context| {

@@ -51,7 +51,7 @@ fn complaint(profile: Profile, seed: u64, violation: &Violation) -> String {
     )
 }
 
-fn seeds(usual: u64) -> u64 {
+pub(super) fn seeds(usual: u64) -> u64 {
     let wanted = std::env::var("TENURE_TEST_SEEDS").ok();
     wanted.map_or(usual, |number| number.parse().expect("a number"))
 }
