@@ -26,6 +26,9 @@ pub enum LabCommand {
     /// List what can go wrong with a lock
     List,
     /// Play what goes wrong, with a naive lock and with ours, and show what happened
+    ///
+    /// `run A3`, `run A3 A14` or `run --all`. Exit code 0: the naive lock failed as described and ours did not.
+    /// 1: something went another way. 69: there is no redis-server. 73: the report cannot be written.
     Run(RunArgs),
     /// Take part in a play
     #[command(hide = true)]
@@ -41,9 +44,10 @@ pub enum LabCommand {
     Check(CheckArgs),
     /// Break a store at random while processes use its locks, and judge what happened
     ///
-    /// Everything is drawn from the seed beforehand; the plan and the history are kept if something is
-    /// wrong (always with --keep FOLDER), and --plan carries the same plan out again. Exit code 0: no violation. 1: a violation,
-    /// shown with the smallest piece of history that proves it. 70: the run could not be carried out.
+    /// Everything is drawn from the seed beforehand. Plan and history are kept if something is wrong
+    /// (always with --keep FOLDER), and --plan carries the same plan out again. Exit code 0: no violation.
+    /// 1: a violation, shown with the smallest piece of history that proves it, or nothing was proven. 69: there
+    /// is no redis-server, or the store cannot be reached. 70: the run broke off. 130: it was told to stop.
     Chaos(ChaosArgs),
     /// One of the processes that `chaos` breaks
     #[command(hide = true)]
