@@ -3,6 +3,7 @@
 use crate::args::SeqArgs;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::output::codes::Code;
 use crate::output::failure::Result;
 use crate::session::Session;
 use crate::store_choice::StoreChoice;
@@ -11,7 +12,15 @@ use crate::store_choice::StoreChoice;
 pub async fn execute(args: SeqArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
     crate::settings::lock_name(&args.name)?;
     let session = Session::open_patiently(choice, args.wait, output).await?;
-    let numbers = session.numbers(&args.name, args.block, args.wait).await?;
+    let numbers = session.numbers(&args.name, args.block, args.wait).await;
+    let numbers = match numbers {
+        // Otherwise our place in the queue stays behind for a while.
+        Err(failure) if failure.code == Code::Busy => {
+            session.settle().await;
+            return Err(failure);
+        }
+        numbers => numbers?,
+    };
     let lines: Vec<String> = numbers.map(|number| number.to_string()).collect();
     output.hand_over(&lines.join("\n"))?;
     session.settle().await;

@@ -1,13 +1,13 @@
 //! `tenure show NAME`.
 
-use tenure::core::{LockName, Snapshot, Timestamp};
+use tenure::core::{HolderView, LockName, Snapshot, Timestamp};
 
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::output::failure::Result;
 use crate::output::human;
-use crate::output::view::{Lock, holder_sentence};
+use crate::output::view::{Lock, holder_sentence, who};
 use crate::session::Session;
 use crate::settings::lock_name;
 use crate::store_choice::StoreChoice;
@@ -20,9 +20,25 @@ pub async fn execute(args: ShowArgs, choice: StoreChoice, output: Output) -> Res
     if args.json {
         output.print_json(&Lock::new(&name, &snapshot, now))?;
     } else {
-        output.print(&describe(&name, &snapshot, now))?;
+        let mut text = describe(&name, &snapshot, now);
+        // A name that is too long for a record has none.
+        if let Ok(record) = LockName::new(format!("~once:{name}")) {
+            let (now, record) = session.inspect(&record).await?;
+            text.extend(record.holders.iter().map(|run| counted(run, now)));
+        }
+        output.print(&text)?;
     }
     Ok(Exit::Success)
+}
+
+/// The run that keeps others from running it again with `--once-per`.
+fn counted(run: &HolderView, now: Timestamp) -> String {
+    let left = run.expiry.map(|expiry| human::duration(expiry.since(now)));
+    let left = left.unwrap_or_else(|| "ever".into());
+    format!(
+        "\n  counted   {}, for another {left} (--once-per)",
+        who(run)
+    )
 }
 
 fn describe(name: &LockName, snapshot: &Snapshot, now: Timestamp) -> String {

@@ -12,6 +12,9 @@ use super::human;
 /// What stands where a holder's label would, if the holder is no client of tenure.
 pub const FOREIGN: &str = "foreign";
 
+/// What a label says about a lock that may outlive its process, before the time.
+pub const HOLD_AT_LEAST: &str = "hold-at-least=";
+
 /// One lock, as `ls --json` and `show --json` print it. Scripts rely on these names.
 #[derive(Debug, Serialize)]
 pub struct Lock {
@@ -129,9 +132,11 @@ pub fn holder_sentence(holder: &HolderView, now: Timestamp) -> String {
     };
     if has_ended(holder) {
         let pid = holder.party.pid();
-        sentence += &format!(
-            "; there is no process {pid} here any more: a lease of `acquire`, one kept by --hold-at-least, or a crash"
-        );
+        let why = match holder.party.label().contains(HOLD_AT_LEAST) {
+            true => "the lock is kept by --hold-at-least",
+            false => "a lease of `acquire`, or a crash",
+        };
+        sentence += &format!("; there is no process {pid} here any more: {why}");
     }
     sentence
 }
@@ -224,7 +229,8 @@ mod tests {
             party: Party::new("ci", "", host, pid),
             ..holder()
         };
-        let explained = |it: &HolderView| holder_sentence(it, NOW).contains("--hold-at-least");
+        let explained =
+            |it: &HolderView| holder_sentence(it, NOW).contains("here any more: a lease");
         assert!(explained(&on(here.host(), 999_999_999)));
         assert!(!explained(&on(here.host(), std::process::id())));
         assert!(!explained(&on("elsewhere", 999_999_999)));

@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
 use crate::output::human;
+use crate::output::view::HOLD_AT_LEAST;
 use crate::program::Program;
 
 use super::lock::LockSettings;
@@ -103,7 +104,7 @@ impl RunSettings {
         let mut lock = LockSettings::new(&args.name, &args.lock)?;
         if let Some(least) = args.hold_at_least {
             // Long after this process has ended, somebody may wonder who holds it.
-            lock = lock.remarked(&format!("hold-at-least={}", human::duration(least)));
+            lock = lock.remarked(&format!("{HOLD_AT_LEAST}{}", human::duration(least)));
         }
         Ok(Self {
             if_busy: args.if_busy,

@@ -233,13 +233,13 @@ impl Run<'_> {
         if self.settings.if_busy == IfBusy::Fail {
             return Err(failure.exit(self.settings.exit_busy));
         }
-        let holder = failure
+        let why = failure
             .facts()
             .iter()
-            .find(|(label, _)| matches!(*label, "held by" | "run by"));
-        let holder = holder.map_or_else(String::new, |(label, text)| format!(" ({label} {text})"));
+            .find(|(label, _)| matches!(*label, "recovering" | "held by" | "run by"));
+        let why = why.map_or_else(String::new, |(label, text)| format!(" ({label} {text})"));
         self.output
-            .note(&format!("{}, skipped{holder}", failure.what()));
+            .note(&format!("{}, skipped{why}", failure.what()));
         self.events.end(&End {
             outcome: "skipped",
             waited_ms: self.waited_ms(),

@@ -37,6 +37,12 @@ fn whoever_comes_second_is_told_who_ran_it_when_and_how() {
         .says("succeeded")
         .says("for another 23h59m")
         .says("tenure force-release '~once:job' --lease ");
+    let shown = world.run(&["show", "job"]).exits(0).stdout;
+    assert!(shown.starts_with("job  free\n  counted   "), "{shown}");
+    assert!(
+        shown.contains("ann pid ") && shown.contains("for another 23h59m"),
+        "{shown}"
+    );
     world.run(&daily(&["--exit-busy", "9", "true"])).exits(9);
     let skipped = world.run(&daily(&["--if-busy", "skip", "true"]));
     skipped.exits(0).says("in this period, skipped (run by ann");

@@ -171,6 +171,11 @@ fn a_server_that_may_have_forgotten_says_so_and_for_how_long() {
         .says("recovering")
         .says("left: the store has just started, or lost data")
         .says("tenure doctor --init");
+    let skip = ["--no-wait", "--if-busy", "skip", "true"];
+    world
+        .run(&[&["run", "x", "--store", &url], &skip[..]].concat())
+        .exits(0)
+        .says("skipped (recovering ");
     let examined = world.run(&["doctor", "--store", &url]).exits(0);
     assert!(
         examined.stdout.contains("recovering"),

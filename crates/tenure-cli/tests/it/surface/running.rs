@@ -143,7 +143,7 @@ fn hold_at_least_leaves_the_lease_behind() {
         .run(&["run", "x", "--no-wait", "true"])
         .exits(75)
         .says("hold-at-least=10m")
-        .says("here any more");
+        .says("here any more: the lock is kept by --hold-at-least");
     let shown = world.json(&["show", "x", "--json"]);
     let left = shown["holders"][0]["expires_in_ms"]
         .as_u64()

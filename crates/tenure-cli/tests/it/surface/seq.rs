@@ -57,4 +57,8 @@ fn a_number_that_does_not_come_is_explained_in_the_users_words() {
     for internal in ["~sequence", "lock", "µs", "ns"] {
         assert!(!done.stderr.contains(internal), "{}", done.stderr);
     }
+    world
+        .run(&["ls", "--all", "--store", &url])
+        .exits(0)
+        .says("no locks held");
 }

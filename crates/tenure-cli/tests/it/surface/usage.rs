@@ -41,7 +41,7 @@ fn the_lab_lists_what_can_go_wrong_and_refuses_what_it_does_not_know() {
 #[test]
 fn every_usage_error_exits_64() {
     let world = World::new();
-    let lines: [&[&str]; 10] = [
+    let lines: [&[&str]; 11] = [
         &["run"],
         &["run", "x"],
         &["run", "x", "--nonsense", "true"],
@@ -49,6 +49,7 @@ fn every_usage_error_exits_64() {
         &["run", "x", "--slots", "0", "true"],
         &["run", "--", "make", "all"],
         &["run", "", "true"],
+        &["run", "~once:x", "true"],
         &["run", "x", "--on-lost", "cry", "true"],
         &["run", "x", "--json=fd:1", "true"],
         &["acquire", "x"],
