@@ -6,26 +6,24 @@ mod held;
 mod lease_status;
 mod nested;
 mod notices;
+mod supervision;
 
 use serde_json::json;
-use tenure::Guard;
 use tenure::clock::SystemClock;
 use tenure::core::Moment;
 
 use self::ending::Ending;
-use self::lease_status::Change;
 use super::interrupted;
-use crate::args::{IfBusy, JsonTarget, OnLost, Orphans};
+use crate::args::{IfBusy, JsonTarget};
 use crate::exit::Exit;
-use crate::job::{self, JobEnd, JobPlan, Notice, Signals};
+use crate::job::{self, Signals};
 use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::events::{self, End, Events};
 use crate::output::failure::{Failure, Result};
-use crate::output::human;
 use crate::output::view::milliseconds;
 use crate::session::{Session, Tie};
-use crate::settings::environment::{Granted, Inherited};
+use crate::settings::environment::Inherited;
 use crate::settings::run::{AfterLoss, RunSettings};
 use crate::store_choice::StoreChoice;
 use crate::taking::{Taken, Taking};
@@ -247,77 +245,6 @@ impl Run<'_> {
             ..End::default()
         });
         Ok(Exit::Success)
-    }
-
-    async fn supervise(&self, guard: &Guard, signals: &mut Signals) -> JobEnd {
-        let name = self.settings.lock.name.as_str();
-        let reporter = |notice: &Notice| {
-            // The end of the run says it anyway.
-            if *notice != Notice::HoldAtMost {
-                self.output.warn(&format!("lock {name:?}: {notice}"));
-            }
-            let (event, fields) = notices::event(notice);
-            self.events.write(event, fields);
-        };
-        let (status, following) = lease_status::follow(guard, |change| self.tell(change));
-        let job = job::run(self.plan(guard), signals, status, &reporter);
-        tokio::pin!(following);
-        tokio::pin!(job);
-        loop {
-            tokio::select! {
-                biased;
-                end = &mut job => return end,
-                () = &mut following => {}
-            }
-        }
-    }
-
-    fn tell(&self, change: Change) {
-        let name = self.settings.lock.name.as_str();
-        match change {
-            Change::InDoubt { left } => {
-                let left_text = human::duration(left);
-                self.output.warn(&format!(
-                    "lock {name:?}: the lease cannot be renewed, trying on; it ends in {left_text}"
-                ));
-                let fields = json!({ "expires_in_ms": milliseconds(left) });
-                self.events.write("renewal_failing", fields);
-            }
-            Change::Renewed => {
-                self.output
-                    .note(&format!("lock {name:?}: the lease is renewed again"));
-                self.events.write("renewed", json!({}));
-            }
-        }
-    }
-
-    fn plan(&self, guard: &Guard) -> JobPlan {
-        let settings = self.settings;
-        let mut plan = JobPlan::new(&settings.program.path, &settings.program.name);
-        plan.args = settings.program.arguments.clone();
-        plan.env = Granted {
-            name: &settings.lock.name,
-            lease: guard.lease(),
-            who: settings.lock.party.who(),
-            ttl_ms: settings.ttl.as_millis(),
-            store: &self.session.choice().url,
-        }
-        .variables(&self.inherited, settings.pass_store);
-        plan.keep_open = self.session.anchors();
-        plan.grace = settings.grace;
-        plan.hold_at_most = settings.hold_at_most;
-        plan.foreground = settings.foreground;
-        plan.on_lost = match settings.on_lost {
-            OnLost::Kill => job::OnLost::Kill,
-            OnLost::Signal(signal) => job::OnLost::Signal(signal),
-            OnLost::Warn => job::OnLost::Warn,
-        };
-        plan.orphans = match settings.orphans {
-            Orphans::Kill => job::Orphans::Kill,
-            Orphans::Wait => job::Orphans::Wait,
-            Orphans::Release => job::Orphans::Release,
-        };
-        plan
     }
 }
 

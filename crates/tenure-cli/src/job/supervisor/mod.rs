@@ -5,6 +5,7 @@
 //! between moves the KILL once and does not cancel the stop, because the job has seen the TERM.
 
 mod presses;
+mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -18,17 +19,10 @@ use super::notice::{Notice, Reaction};
 use super::plan::{OnLost, Outcome, Status};
 use super::signals::Arrived;
 use presses::{Press, Presses};
+use stop::{Stop, Why};
 
-/// KILL this long before the lease can pass on: on a busy machine a signal takes a moment to be
-/// sent and another one to end a process.
-const KILL_AHEAD: Duration = Duration::from_millis(50);
-/// The guard acts this much later than we do, so that it acts only when we do not.
-const GUARD_BEHIND: Duration = Duration::from_millis(20);
 /// The most grace that a job gets when somebody else may hold the lock already.
 const GRACE_WHEN_TOLD: Duration = Duration::from_secs(2);
-/// A KILL is repeated this often, in case a member was being created.
-const KILL_AGAIN: Duration = Duration::from_millis(100);
-
 /// The rules for one job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
@@ -64,25 +58,6 @@ pub(crate) struct Supervisor {
     /// When the guard saw that nobody lived any more.
     gone_at: Option<Boottime>,
     actions: Vec<Action>,
-}
-
-/// A job that is being ended.
-#[derive(Debug)]
-struct Stop {
-    why: Why,
-    kill_at: Boottime,
-    /// A renewal has moved the KILL already.
-    moved: bool,
-    /// It has come to KILL; when to repeat it.
-    kill_again_at: Option<Boottime>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
-    Lease,
-    HoldAtMost,
-    Unguarded,
-    Orphans,
 }
 
 impl Supervisor {
@@ -306,72 +281,6 @@ impl Supervisor {
             Some(_) => {}
             // A new lease, a new warning.
             None => self.warned = false,
-        }
-    }
-
-    /// Begins to end the job, or hurries if that has begun. True if it began.
-    fn begin_stop(&mut self, now: Boottime, why: Why, grace: Duration) -> bool {
-        let kill_at = now.plus(grace);
-        if let Some(stop) = &mut self.stop {
-            stop.kill_at = stop.kill_at.min(kill_at);
-            if why == Why::Lease {
-                stop.why = why;
-            }
-            return false;
-        }
-        self.stop = Some(Stop {
-            why,
-            kill_at,
-            moved: false,
-            kill_again_at: None,
-        });
-        if grace > Duration::ZERO {
-            self.actions.push(Action::Send(Signal::TERM));
-            // A stopped process does not see a TERM.
-            self.actions.push(Action::Send(Signal::CONT));
-        }
-        true
-    }
-
-    fn kill_if_due(&mut self, now: Boottime) {
-        let Some(stop) = &self.stop else { return };
-        if now >= self.kill_line(stop) {
-            self.actions.push(Action::Send(Signal::KILL));
-            if let Some(stop) = &mut self.stop {
-                stop.kill_again_at = Some(now.plus(KILL_AGAIN));
-            }
-        }
-    }
-
-    /// When this stop turns into a KILL: in its own time, but before the lease can pass on. Then
-    /// again and again, until the caller finds nobody left.
-    fn kill_line(&self, stop: &Stop) -> Boottime {
-        match stop.kill_again_at {
-            Some(again) => again,
-            None if self.rules.on_lost == OnLost::Kill => {
-                stop.kill_at.min(self.lease.valid_until.minus(KILL_AHEAD))
-            }
-            None => stop.kill_at,
-        }
-    }
-
-    fn wanted_guard_deadline(&self) -> Boottime {
-        if self.rules.on_lost != OnLost::Kill {
-            return Boottime::NEVER;
-        }
-        let from_lease = self.lease.valid_until.minus(KILL_AHEAD);
-        let kill_at = match &self.stop {
-            Some(stop) if stop.why == Why::Lease => from_lease.min(stop.kill_at),
-            _ => from_lease,
-        };
-        kill_at.plus(GUARD_BEHIND)
-    }
-
-    fn keep_guard_informed(&mut self) {
-        let deadline = self.wanted_guard_deadline();
-        if deadline != self.guard_deadline {
-            self.guard_deadline = deadline;
-            self.actions.push(Action::SetGuard(deadline));
         }
     }
 }
