@@ -5,12 +5,12 @@ use std::time::Duration;
 use tenure::{Ending, ErrorKind, Once, Tenure, Turn};
 
 use crate::support::wait::{PATIENCE, elapsed, eventually_async};
+use crate::uses::Place;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn on(url: &str) {
-    let one = tenure::connect(url).await.unwrap();
-    let two = tenure::connect(url).await.unwrap();
+async fn on(place: &Place) {
+    let (one, two) = place.two().await;
     takes_over(&one, &two).await;
     counts_successes(&one, &two).await;
     counts_starts(&one, &two).await;
@@ -97,76 +97,62 @@ async fn counts_starts(one: &Tenure, two: &Tenure) {
 
 #[tokio::test]
 async fn in_memory() {
-    on("memory:uses").await;
+    on(&Place::memory("uses")).await;
 }
 
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn in_sqlite() {
-    let folder = tempfile::tempdir().unwrap();
-    on(&format!(
-        "sqlite:{}",
-        folder.path().join("locks.db").display()
-    ))
-    .await;
+    on(&Place::sqlite()).await;
 }
 
 #[cfg(feature = "redis")]
 mod redis {
     use super::*;
-    use crate::support::cluster::Cluster;
     use crate::support::redis_server::RedisServer;
-    use crate::support::sentinels::Watched;
 
     #[tokio::test]
     async fn on_one_server() {
-        let server = RedisServer::start();
-        on(&server.url()).await;
+        on(&Place::redis()).await;
     }
 
     /// A record lasts longer than any lease that is protected, and strictness is about those.
     #[tokio::test]
     async fn on_a_server_that_is_strict() {
-        let server = RedisServer::start();
-        let url = server.url();
-        // Somebody knows that it is new.
-        tenure::connect(&url).await.unwrap();
-        on(&url.replace("recovery=open", "recovery=strict")).await;
+        on(&strict(Place::redis()).await).await;
     }
 
     #[tokio::test]
     async fn with_sentinels() {
-        let watched = Watched::start_calm();
-        on(&watched.url()).await;
+        on(&Place::sentinel()).await;
     }
 
     #[tokio::test]
     async fn on_a_cluster() {
-        on(&Cluster::shared().url()).await;
+        on(&Place::cluster()).await;
     }
 
     #[tokio::test]
     async fn on_a_majority_of_servers() {
-        let servers = [
-            RedisServer::start(),
-            RedisServer::start(),
-            RedisServer::start(),
-        ];
-        let addresses: Vec<_> = servers.iter().map(RedisServer::address).collect();
-        let addresses = addresses.join(",");
-        let url = |how| format!("redlock://{addresses}?node_timeout=1s&recovery={how}");
-        // Somebody has told all of them that they are new.
-        let tenure = tenure::connect(&url("open")).await.unwrap();
-        let guard = tenure.lock("any").acquire().await.unwrap();
-        guard.release().await.unwrap();
-        on(&url("strict")).await;
+        on(&strict(Place::redlock()).await).await;
     }
 
-    /// No process is left that could take the record back: this is what is not promised.
     #[tokio::test]
-    async fn a_server_that_restarts_empty_has_forgotten_what_was_counted() {
-        let mut server = RedisServer::start();
-        let tenure = tenure::connect(&server.url()).await.unwrap();
+    async fn on_all_of_two_servers() {
+        on(&Place::all_of_two()).await;
+    }
+
+    /// The same place, after somebody has told it that it is new.
+    async fn strict(mut place: Place) -> Place {
+        let tenure = tenure::connect(&place.url).await.unwrap();
+        let guard = tenure.lock("any").acquire().await.unwrap();
+        guard.release().await.unwrap();
+        place.url = place.url.replace("recovery=open", "recovery=strict");
+        place
+    }
+
+    /// Is counted.
+    async fn run_it(tenure: &Tenure) {
         let once = tenure.once_per("job", HOUR).sliding();
         let ran = once.run(async |_| Ok::<_, String>(())).await.unwrap();
         assert!(
@@ -179,6 +165,14 @@ mod redis {
             ),
             "{ran:?}"
         );
+    }
+
+    /// No process is left that could take the record back: this is what is not promised.
+    #[tokio::test]
+    async fn a_server_that_restarts_empty_has_forgotten_what_was_counted() {
+        let mut server = RedisServer::start();
+        let tenure = tenure::connect(&server.url()).await.unwrap();
+        run_it(&tenure).await;
         server.kill();
         server.restart();
         let fresh = tenure::connect(&server.url()).await.unwrap();
@@ -212,18 +206,7 @@ mod redis {
             RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
         let url = format!("{}&replicas=none", server.url());
         let tenure = tenure::connect(&url).await.unwrap();
-        let once = tenure.once_per("job", HOUR).sliding();
-        let ran = once.run(async |_| Ok::<_, String>(())).await.unwrap();
-        assert!(
-            matches!(
-                ran,
-                Once::Ran {
-                    recorded: Ok(()),
-                    ..
-                }
-            ),
-            "{ran:?}"
-        );
+        run_it(&tenure).await;
         server.kill();
         server.restart();
         let fresh = tenure::connect(&url).await.unwrap();

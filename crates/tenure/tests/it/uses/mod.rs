@@ -23,37 +23,46 @@ impl Place {
     }
 
     /// Of this test alone.
-    fn memory(test: &str) -> Self {
+    pub(crate) fn memory(test: &str) -> Self {
         Self::new(format!("memory:{test}"), ())
     }
 
     #[cfg(feature = "sqlite")]
-    fn sqlite() -> Self {
+    pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("locks.db").display());
         Self::new(url, folder)
     }
 
     #[cfg(feature = "redis")]
-    fn redis() -> Self {
+    pub(crate) fn redis() -> Self {
         let server = RedisServer::start();
         Self::new(server.url(), server)
     }
 
     #[cfg(feature = "redis")]
-    fn sentinel() -> Self {
+    pub(crate) fn sentinel() -> Self {
         let watched = Watched::start_calm();
         Self::new(watched.url(), watched)
     }
 
     #[cfg(feature = "redis")]
-    fn cluster() -> Self {
+    pub(crate) fn cluster() -> Self {
         let cluster = Cluster::shared();
         Self::new(cluster.url(), cluster)
     }
 
+    /// Held by all of several servers, or by none.
     #[cfg(feature = "redis")]
-    fn redlock() -> Self {
+    pub(crate) fn all_of_two() -> Self {
+        let servers = [(); 2].map(|()| RedisServer::start());
+        let addresses = servers.each_ref().map(RedisServer::address).join(",");
+        let url = format!("redis+all://{addresses}?node_timeout=1s&recovery=open");
+        Self::new(url, servers)
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn redlock() -> Self {
         let servers = [(); 3].map(|()| RedisServer::start());
         let addresses = servers.each_ref().map(RedisServer::address).join(",");
         let url = format!("redlock://{addresses}?node_timeout=1s&recovery=open");
@@ -159,6 +168,11 @@ mod several_servers {
     #[tokio::test]
     async fn by_a_majority() {
         everything(&Place::redlock()).await;
+    }
+
+    #[tokio::test]
+    async fn by_all() {
+        everything(&Place::all_of_two()).await;
     }
 
     async fn everything(place: &Place) {

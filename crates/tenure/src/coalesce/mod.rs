@@ -1,14 +1,19 @@
 //! [`Coalesce`]: of all who miss the same value, one loads it and the others read what it wrote.
 
+mod lead;
+mod served;
+
 use std::time::Duration;
 
 use tenure_core::{Error, Fence, LockName, Moment};
 
 use crate::acquire::Wait;
 use crate::client::Tenure;
-use crate::guard::Guard;
 use crate::lock::{Attempt, Lock};
 use crate::random;
+
+use lead::{Led, lead};
+pub use served::{Cached, Served, Source};
 
 /// Rebuilds a cached value once in the whole fleet, however many miss it at the same moment.
 ///
@@ -62,40 +67,6 @@ pub struct Coalesce {
     ttl: Duration,
 }
 
-/// A value as it was found in a cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cached<V> {
-    /// What was found.
-    pub value: V,
-    /// How long ago it was written.
-    pub age: Duration,
-}
-
-/// What [`Coalesce::get`] answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Served<V, E> {
-    /// The value.
-    pub value: V,
-    /// Where it comes from.
-    pub source: Source,
-    /// What went wrong, although there is a value: it could not be refreshed, or not be written.
-    pub failed: Option<E>,
-}
-
-/// Where a value comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// From the cache, and fresh.
-    Cache,
-    /// From the cache, and past its time, because somebody is loading it anew or failed to.
-    Stale {
-        /// How long ago it was written.
-        age: Duration,
-    },
-    /// Loaded by this call.
-    Loaded,
-}
-
 /// The last part of its fresh time, in which a value may be loaded anew before it is missed.
 const EARLY: u32 = 10;
 const LONGEST_EARLY: Duration = Duration::from_secs(3_600);
@@ -103,36 +74,6 @@ const LONGEST_EARLY: Duration = Duration::from_secs(3_600);
 /// How often those who wait look whether the value is there: soon, then less often.
 const FIRST_LOOK: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-
-/// How far one who wanted to load it came.
-enum Led<V, E> {
-    Served(Served<V, E>),
-    Failed(E),
-    /// Somebody else is at it: the lock is busy, or was lost on the way.
-    Lost,
-}
-
-impl<V, E> Led<V, E> {
-    /// What was loaded; or else the old value, and why.
-    fn or_else(self, old: Served<V, E>) -> Served<V, E> {
-        match self {
-            Self::Served(served) => served,
-            Self::Failed(error) => Served {
-                failed: Some(error),
-                ..old
-            },
-            Self::Lost => old,
-        }
-    }
-}
-
-impl<V> Cached<V> {
-    /// A value of which the cache does not say how old it is: as good as new.
-    pub fn fresh(value: V) -> Self {
-        let age = Duration::ZERO;
-        Self { value, age }
-    }
-}
 
 impl Coalesce {
     pub(crate) fn new(tenure: Tenure, key: String) -> Self {
@@ -281,42 +222,5 @@ impl Coalesce {
     fn lock(&self, wait: Duration) -> Lock {
         let lock = self.tenure.lock(format!("~coalesce:{}", self.key));
         lock.reserved().ttl(self.ttl).waiting(Wait::For(wait))
-    }
-}
-
-/// Reads again, loads and writes, for as long as the lease lasts. The lock is given back in the
-/// background: whoever asked has waited long enough.
-async fn lead<V, E, R, L, W>(
-    guard: Guard,
-    due: Duration,
-    read: &impl Fn() -> R,
-    load: &impl Fn() -> L,
-    write: &impl Fn(V, Fence) -> W,
-) -> Led<V, E>
-where
-    V: Clone,
-    R: Future<Output = Result<Option<Cached<V>>, E>>,
-    L: Future<Output = Result<V, E>>,
-    W: Future<Output = Result<(), E>>,
-{
-    let work = async {
-        if let Some(found) = read().await?.filter(|found| found.age < due) {
-            return Ok(Some((found.value, Source::Cache, None)));
-        }
-        let value = load().await?;
-        if !guard.is_valid() {
-            return Ok(None);
-        }
-        let failed = write(value.clone(), guard.fence()).await.err();
-        Ok(Some((value, Source::Loaded, failed)))
-    };
-    tokio::select! {
-        biased;
-        done = work => match done {
-            Ok(Some((value, source, failed))) => Led::Served(Served { value, source, failed }),
-            Ok(None) => Led::Lost,
-            Err(error) => Led::Failed(error),
-        },
-        _ = guard.over() => Led::Lost,
     }
 }
