@@ -278,7 +278,11 @@ async fn renew(link: Arc<Link>, shard: Shard, flights: Vec<Flight>) -> Renewed {
     let batch: Vec<Request> = flights.iter().map(|flight| renewal(&flight.hold)).collect();
     let ttls = flights.iter().map(|flight| flight.hold.ttl().duration());
     let shortest = ttls.min().unwrap_or(CALL_LIMIT);
-    let limit = CALL_LIMIT.min(shortest / 6);
+    let limit = match link.store().guarantees().order {
+        // It knows itself how long to wait for its members, which is up to half of the ttl.
+        tenure_core::Order::Race => CALL_LIMIT.min(shortest * 6 / 10),
+        _ => CALL_LIMIT.min(shortest / 6),
+    };
     let answers = link.ask_all(&batch, limit).await;
     Renewed {
         shard,

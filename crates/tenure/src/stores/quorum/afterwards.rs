@@ -1,22 +1,23 @@
 //! [`Afterwards`]: what is left to do when the caller has its answer: hearing out the members that
-//! were slower than the majority, and giving back to those that lost it the vote of a renewed hold.
+//! were slower than the majority.
 
 use std::sync::Arc;
 
-use tenure_core::{Ballot, Error, Fence, LockName, Outcome, OwnerId, Reply, Request};
+use tenure_core::{Ballot, Error, Fence, LockName, Moment, Outcome, OwnerId, Reply, Request};
 
 use super::Shared;
 use super::debts::Debt;
+use super::electorate::Voice;
 use super::fan_out::FanOut;
 use super::holds::Held;
 use super::keep::{Keep, Rest};
+use super::mending::Mending;
 use super::take::Take;
 
 /// What is left to do, question by question.
 pub(super) struct Afterwards {
     shared: Arc<Shared>,
     tasks: Vec<Task>,
-    repairs: Vec<(usize, Request)>,
 }
 
 /// What a late answer to one question means.
@@ -29,6 +30,10 @@ enum Task {
         fence: Fence,
         held: Held,
     },
+    /// A vote that is missing is got back.
+    Renewed(Box<Mending>),
+    /// Whoever does not know is told with the next renewal.
+    Converted(Held),
     /// A vote that may still be there is taken back.
     Released {
         name: LockName,
@@ -42,7 +47,6 @@ impl Afterwards {
         Self {
             shared,
             tasks: Vec::new(),
-            repairs: Vec::new(),
         }
     }
 
@@ -59,11 +63,23 @@ impl Afterwards {
         });
     }
 
-    pub(super) fn renewed(&mut self, keep: &Keep) {
-        let (shared, now) = (&self.shared, self.shared.clock.now());
-        let repairs = keep.repairs(|member| shared.not_after(member, now, None));
-        self.repairs.extend(repairs);
-        self.nothing();
+    pub(super) fn renewed(&mut self, keep: &Keep, sent: Moment) {
+        let Some(mending) = Mending::of(keep, sent) else {
+            return self.nothing();
+        };
+        self.shared.mend(&mending, keep);
+        self.tasks.push(Task::Renewed(Box::new(mending)));
+    }
+
+    pub(super) fn converted(&mut self, keep: &Keep) {
+        let Some(held) = &keep.held else {
+            return self.nothing();
+        };
+        for member in 0..self.shared.members.len() {
+            let known = keep.voice(member) == Some(Voice::Yes);
+            held.notes.converted(member, known);
+        }
+        self.tasks.push(Task::Converted(held.clone()));
     }
 
     pub(super) fn released(&mut self, keep: &Keep, rest: Rest) {
@@ -76,31 +92,33 @@ impl Afterwards {
 
     /// Goes on in the background, if there is anything to do.
     pub(super) fn start(self, first: FanOut, asked: Vec<Vec<usize>>) {
-        if first.is_done() && self.repairs.is_empty() {
+        if first.is_done() {
             return;
         }
         let runtime = self.shared.runtime.clone();
         runtime.spawn(self.run(first, asked));
     }
 
-    async fn run(mut self, mut first: FanOut, asked: Vec<Vec<usize>>) {
-        for (member, request) in std::mem::take(&mut self.repairs) {
-            let now = self.shared.clock.now();
-            let asking = self.shared.members[member].clone().ask(now, vec![request]);
-            // Without success it is asked for again at the next renewal.
-            self.shared.runtime.spawn(asking);
-        }
+    async fn run(self, mut first: FanOut, asked: Vec<Vec<usize>>) {
         while let Some((member, answer)) = first.finally().await {
             for (number, reply) in asked[member].iter().zip(answer.replies) {
                 if let Some(task) = self.tasks.get(*number) {
-                    self.late(task, member, reply).await;
+                    self.late(task, (member, answer.sent), reply).await;
                 }
             }
         }
     }
 
-    async fn late(&self, task: &Task, member: usize, reply: Result<Reply, Error>) {
+    async fn late(
+        &self,
+        task: &Task,
+        (member, sent): (usize, Moment),
+        reply: Result<Reply, Error>,
+    ) {
         let shared = &self.shared;
+        if let (Task::Renewed(mending), Ok(reply)) = (task, &reply) {
+            return shared.mend_late(mending, member, sent, reply);
+        }
         let outcome = reply.map(|reply| reply.outcome);
         match task {
             Task::Won {
@@ -111,11 +129,12 @@ impl Afterwards {
             } => {
                 let mut stray = None;
                 if let Ok(Outcome::Granted(grant)) = &outcome {
-                    if grant.fence < *fence && !held.is_over() {
+                    let mut given = grant.fence;
+                    if given < *fence && !held.is_over() {
                         // If that fails, a renewal does it.
-                        self.raise(member, raise).await;
+                        given = self.raise(member, raise).await.unwrap_or(given);
                     }
-                    stray = Some(grant.fence).filter(|given| given > fence);
+                    stray = Some(given).filter(|given| given > fence);
                 }
                 // Whether there is a vote may be unknown; then a renewal asks for it.
                 let unwanted = held.is_given_up() && !matches!(outcome, Ok(Outcome::Busy(_)));
@@ -137,13 +156,23 @@ impl Afterwards {
                     shared.owe(member, Debt { fence, ..debt });
                 }
             }
-            Task::Nothing => {}
+            Task::Converted(held) => {
+                if let Ok(Outcome::Converted { .. }) = outcome {
+                    held.notes.converted(member, true);
+                }
+            }
+            Task::Nothing | Task::Renewed(_) => {}
         }
     }
 
-    async fn raise(&self, member: usize, raise: &Request) {
+    /// Answers which fence the vote has then: a reader may have come in between, and have the one that was asked for.
+    async fn raise(&self, member: usize, raise: &Request) -> Option<Fence> {
         let now = self.shared.clock.now();
         let member = self.shared.members[member].clone();
-        member.ask(now, vec![raise.clone()]).await;
+        let answer = member.ask(now, vec![raise.clone()]).await;
+        match answer.replies.into_iter().next()?.ok()?.outcome {
+            Outcome::Granted(grant) => Some(grant.fence),
+            _ => None,
+        }
     }
 }

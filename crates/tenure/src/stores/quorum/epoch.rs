@@ -40,10 +40,9 @@ impl Epoch {
 }
 
 impl Reading {
-    /// What the member's clock shows at `moment`, at most: rates differ by up to 0.1 %.
+    /// What the member's clock shows at `moment`, if it is as fast as ours.
     pub(super) fn at(&self, moment: Moment) -> Timestamp {
-        let passed = moment.since(self.sent);
-        self.now.plus(passed + passed / 1000)
+        self.now.plus(moment.since(self.sent))
     }
 
     /// When `there` is, by our clock, if the request that was answered took no time: as long after

@@ -1,10 +1,13 @@
 //! [`Holds`]: what this process holds, as far as the quorum has to know: until when a late vote is
-//! welcome.
+//! welcome, and which members have to be told what.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tenure_core::{Fence, Moment, OwnerId, Ttl};
+use tenure_core::{Fence, ForcedRelease, Moment, OwnerId, Ttl};
+
+use super::epoch::Reading;
 
 /// The holds of this process, by owner.
 #[derive(Debug, Default)]
@@ -16,7 +19,29 @@ pub(super) struct Held {
     pub(super) ttl: Ttl,
     pub(super) fence: Fence,
     pub(super) until: Moment,
-    pub(super) end: Arc<OnceLock<End>>,
+    pub(super) notes: Arc<Notes>,
+}
+
+/// What becomes known of a hold while it lasts.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    end: OnceLock<End>,
+    forced: OnceLock<(ForcedRelease, Reading)>,
+    /// Members that know of no vote, and since when that is known.
+    missing: Mutex<HashMap<usize, Moment>>,
+    /// Members that may not know that it is shared by now.
+    unconverted: Mutex<BTreeSet<usize>>,
+    /// Whether a further look at those that miss it is planned.
+    looking: AtomicBool,
+}
+
+/// What to do about a member that knows of no vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// It was so before, and the hold has been confirmed since: ask for the vote.
+    Lasting,
+    /// Wait for the hold to be confirmed once more.
+    New,
 }
 
 /// How a hold ended, as far as its votes are concerned.
@@ -29,14 +54,91 @@ pub(super) enum End {
 }
 
 impl Held {
+    pub(super) fn new(ttl: Ttl, fence: Fence, until: Moment) -> Self {
+        Self {
+            ttl,
+            fence,
+            until,
+            notes: Arc::default(),
+        }
+    }
+
     /// Whether it has been released or given up.
     pub(super) fn is_over(&self) -> bool {
-        self.end.get().is_some()
+        self.notes.end.get().is_some()
     }
 
     /// Whether a vote that came late must be taken back by whoever hears of it.
     pub(super) fn is_given_up(&self) -> bool {
-        self.end.get() == Some(&End::GivenUp)
+        self.notes.end.get() == Some(&End::GivenUp)
+    }
+}
+
+impl Notes {
+    /// A member has said that it was ended by force. Whoever forced it need not have reached the others.
+    pub(super) fn was_forced(&self, forced: ForcedRelease, reading: Reading) {
+        // The first to say so is as good as any.
+        let _ = self.forced.set((forced, reading));
+    }
+
+    pub(super) fn forced(&self) -> Option<(ForcedRelease, Reading)> {
+        self.forced.get().cloned()
+    }
+
+    /// A member has the vote.
+    pub(super) fn found(&self, member: usize) {
+        self.missing().remove(&member);
+    }
+
+    /// A member has said `now`, in a round that began at `sent` and confirmed the hold, that it has no vote. It is lasting if it
+    /// was said a `while` before that round.
+    pub(super) fn absence(
+        &self,
+        member: usize,
+        (sent, now): (Moment, Moment),
+        lasting: std::time::Duration,
+    ) -> Absence {
+        let mut missing = self.missing();
+        let since = *missing.entry(member).or_insert(now);
+        if sent < since.plus(lasting) {
+            return Absence::New;
+        }
+        // The vote may be got back now and be released then: what is missing after that is missing anew.
+        missing.remove(&member);
+        Absence::Lasting
+    }
+
+    /// Whether nobody else looks again.
+    pub(super) fn begin_looking(&self) -> bool {
+        !self.looking.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn end_looking(&self) {
+        self.looking.store(false, Ordering::Release);
+    }
+
+    /// Whether it has become shared, as far as this member knows.
+    pub(super) fn converted(&self, member: usize, known: bool) {
+        let mut unconverted = self.unconverted();
+        if known {
+            unconverted.remove(&member);
+        } else {
+            unconverted.insert(member);
+        }
+    }
+
+    /// The members that may not know that it is shared.
+    pub(super) fn to_convert(&self) -> Vec<usize> {
+        self.unconverted().iter().copied().collect()
+    }
+
+    fn missing(&self) -> MutexGuard<'_, HashMap<usize, Moment>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unconverted(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        let unconverted = self.unconverted.lock();
+        unconverted.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,7 +154,7 @@ impl Holds {
         holds.insert(owner, held);
     }
 
-    /// The hold of `owner`, if it was taken by this process and has not ended.
+    /// The hold of `owner`, if it was taken by this process and has not run out. One that has ended is known for a while yet.
     pub(super) fn get(&self, owner: OwnerId, now: Moment) -> Option<Held> {
         let holds = self.map();
         holds.get(&owner).filter(|held| now < held.until).cloned()
@@ -64,17 +166,24 @@ impl Holds {
         }
     }
 
-    /// It is over: nobody asks for its votes any more. Answers what it was; nothing if `fence` is that of
-    /// another hold of the owner.
-    pub(super) fn end(&self, owner: OwnerId, fence: Option<Fence>, end: End) -> Option<Held> {
+    /// It is over: nobody asks for its votes any more. A renewal may be about to set out, so that it is over is remembered
+    /// `until` then. Answers what it was; nothing if it had ended before, or `fence` is that of another hold of the owner.
+    pub(super) fn end(
+        &self,
+        owner: OwnerId,
+        fence: Option<Fence>,
+        end: End,
+        until: Moment,
+    ) -> Option<Held> {
         let mut holds = self.map();
-        let held = holds.get(&owner)?;
+        let held = holds.get_mut(&owner)?;
         if fence.is_some_and(|fence| fence != held.fence) {
             return None;
         }
-        // Whichever came first: a hold ends once.
-        let _ = held.end.set(end);
-        holds.remove(&owner)
+        held.notes.end.set(end).ok()?;
+        let ended = held.clone();
+        held.until = until;
+        Some(ended)
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Held>> {

@@ -2,8 +2,7 @@
 //! comes out; nothing here waits or sends.
 
 use tenure_core::{
-    Action, Ballot, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Reply, Request,
-    Terms, Timestamp, Ttl, Vote,
+    Action, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Reply, Request, Ttl,
 };
 
 use super::agreement::latest;
@@ -47,6 +46,7 @@ impl Keep {
         held: Option<Held>,
         electorate: Electorate,
     ) -> Self {
+        let forced = held.as_ref().and_then(|held| held.notes.forced());
         Self {
             request,
             owner,
@@ -55,7 +55,7 @@ impl Keep {
             electorate,
             poll: Poll::new(electorate.members, electorate.to_keep),
             ends: Vec::new(),
-            forced: None,
+            forced,
             conflict: None,
             forgotten: None,
             failure: None,
@@ -110,16 +110,55 @@ impl Keep {
     }
 
     pub(super) fn is_decided(&self) -> bool {
-        match self.poll.standing() {
+        match self.standing() {
             Standing::Open => false,
-            // Those who have not answered may have votes to be got back.
-            Standing::Refused | Standing::OutOfReach => !self.may_mend() || self.poll.open() == 0,
             // Whoever was told that it is free must be able to take it.
             Standing::Reached if self.ends_it() => {
                 self.poll.count(Voice::Yes) >= self.electorate.to_take || self.poll.open() == 0
             }
-            Standing::Reached => true,
+            _ => true,
         }
+    }
+
+    fn standing(&self) -> Standing {
+        let over = self.held.as_ref().is_some_and(Held::is_over);
+        match self.poll.standing() {
+            // What was ended by force at one member is not kept by the others, nor what was released meanwhile.
+            _ if !self.ends_it() && self.forced.is_some() => Standing::Refused,
+            Standing::Reached if !self.ends_it() && over => Standing::Refused,
+            Standing::Reached if self.ends_it() && !self.is_by_holder() => self.ended(),
+            standing => standing,
+        }
+    }
+
+    /// How an end stands whose holder does not know of it: it must be one that no renewal can undo, so it must reach
+    /// as many as it takes that the others are too few to keep it.
+    fn ended(&self) -> Standing {
+        if self.poll.count(Voice::Yes) >= self.electorate.to_take {
+            Standing::Reached
+        } else if self.poll.open() > 0 {
+            Standing::Open
+        } else if self.poll.count(Voice::Silent) > 0 {
+            Standing::OutOfReach
+        } else {
+            // Where it was not ended it was not held.
+            Standing::Reached
+        }
+    }
+
+    /// Whether it is the holder who asks.
+    fn is_by_holder(&self) -> bool {
+        self.held.is_some() && !matches!(self.request.action, Action::ForceRelease(_))
+    }
+
+    /// The members that say this.
+    pub(super) fn members(&self, voice: Voice) -> impl Iterator<Item = usize> + '_ {
+        self.poll.members(voice)
+    }
+
+    /// How `member` answered.
+    pub(super) fn voice(&self, member: usize) -> Option<Voice> {
+        self.poll.voice(member)
     }
 
     fn ends_it(&self) -> bool {
@@ -127,57 +166,6 @@ impl Keep {
             self.request.action,
             Action::Release(_) | Action::ForceRelease(_)
         )
-    }
-
-    /// Votes that are missing and could be got back, with the request for each.
-    ///
-    /// Only of a renewal by its holder, of a hold that was not ended by force.
-    pub(super) fn repairs(
-        &self,
-        not_after: impl Fn(usize) -> Option<Timestamp>,
-    ) -> Vec<(usize, Request)> {
-        let Some((ttl, terms)) = self.terms() else {
-            return Vec::new();
-        };
-        let vote = |member| Vote {
-            owner: self.owner,
-            mode: terms.mode,
-            ttl,
-            party: terms.party.clone(),
-            not_after: not_after(member),
-            ballot: Ballot::Held { fence: self.fence },
-        };
-        let missing = self.poll.members(Voice::No);
-        missing
-            .map(|member| {
-                let request = Action::Vote(vote(member)).on(self.request.name.clone());
-                (member, request)
-            })
-            .collect()
-    }
-
-    /// Whether the votes that are missing decide.
-    pub(super) fn needs_repair(&self) -> bool {
-        self.poll.standing() != Standing::Reached && self.poll.count(Voice::No) > 0
-    }
-
-    fn may_mend(&self) -> bool {
-        self.terms().is_some()
-    }
-
-    /// How the votes of a hold are asked for that is renewed by its holder.
-    fn terms(&self) -> Option<(Ttl, &Terms)> {
-        let Action::Renew(renew) = &self.request.action else {
-            return None;
-        };
-        let wanted = self.held.as_ref().is_none_or(|held| !held.is_over());
-        let terms = renew.terms.as_ref();
-        let terms = terms.filter(|_| wanted && !renew.detach && self.forced.is_none());
-        terms.map(|terms| (renew.ttl, terms))
-    }
-
-    pub(super) fn is_reached(&self) -> bool {
-        self.poll.standing() == Standing::Reached
     }
 
     /// What a release leaves to be done, given what came of it and what was held here.
@@ -204,7 +192,7 @@ impl Keep {
 
     pub(super) fn result(&mut self, sent: Moment, epoch: Epoch) -> Result<Reply, Error> {
         let expiry = self.until().map(|until| epoch.timestamp(until));
-        let outcome = match (self.poll.standing(), &self.request.action, expiry) {
+        let outcome = match (self.standing(), &self.request.action, expiry) {
             (Standing::Reached, Action::Renew(_), Some(expiry)) => Outcome::Renewed { expiry },
             (Standing::Reached, Action::Convert(_), Some(expiry)) => Outcome::Converted { expiry },
             (Standing::Reached, ..) => Outcome::Released,
@@ -222,19 +210,32 @@ impl Keep {
                     let (now, outcome) = (epoch.timestamp(sent), Outcome::Forgotten { until });
                     return Ok(Reply { now, outcome });
                 }
-                let answered = self.poll.count(Voice::Yes) + self.poll.count(Voice::No);
-                return Err(unreachable(
-                    self.request.action.word(),
-                    answered,
-                    self.electorate.to_keep,
-                    self.electorate.members,
-                    self.failure.take(),
-                ));
+                return Err(self.too_few());
             }
         };
         Ok(Reply {
             now: epoch.timestamp(sent),
             outcome,
         })
+    }
+
+    fn too_few(&mut self) -> Error {
+        let (yes, members) = (self.poll.count(Voice::Yes), self.electorate.members);
+        let unknown = self.ends_it() && !self.is_by_holder();
+        let error = unreachable(
+            self.request.action.word(),
+            yes + self.poll.count(Voice::No),
+            if unknown {
+                self.electorate.to_take
+            } else {
+                self.electorate.to_keep
+            },
+            members,
+            self.failure.take(),
+        );
+        if unknown && yes > 0 {
+            return error.with("ended", format!("at {yes} of {members}: ask again"));
+        }
+        error
     }
 }

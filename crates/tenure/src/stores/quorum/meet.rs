@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Error, ErrorKind, Inbox, Listener, Timestamp};
+use tenure_core::{Error, ErrorKind, Inbox, Listener, Push, Timestamp};
 
 use super::agreement::median;
 use super::attendance::Attendance;
@@ -16,9 +16,12 @@ use super::member::Member;
 use super::take::unreachable;
 use super::{Settings, Shared};
 use crate::clock::{Clock, bounded};
+use crate::random;
 
 /// How long the first meeting may take.
 const LIMIT: Duration = Duration::from_secs(3);
+/// How long to wait before a member is listened to that could not be.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
 /// Meets all members, waits a little longer for the slow ones, and sets the quorum's clock.
 ///
@@ -96,7 +99,14 @@ pub(super) async fn listen(
     let mut beginnings = FuturesUnordered::new();
     for member in &shared.members {
         let (member, inbox, relay) = (member.clone(), inbox.clone(), relay.clone());
-        let listening = tokio::spawn(async move { member.store.listen(&inbox, relay).await });
+        let (runtime, clock) = (shared.runtime.clone(), shared.clock.clone());
+        let listening = tokio::spawn(async move {
+            let listening = member.store.listen(&inbox, relay.clone()).await;
+            if listening.is_err() {
+                runtime.spawn(listen_later(member, inbox, relay, clock));
+            }
+            listening
+        });
         beginnings.push(listening);
     }
     let (mut begun, mut failure) = (0, None);
@@ -112,4 +122,26 @@ pub(super) async fn listen(
         }
     }
     Ok(())
+}
+
+/// Listens to a member that was out of reach as soon as it is not.
+async fn listen_later(
+    member: Arc<Member>,
+    inbox: Inbox,
+    relay: Weak<dyn Listener>,
+    clock: Arc<dyn Clock>,
+) {
+    loop {
+        clock.sleep(random::jittered(LISTEN_AGAIN)).await;
+        // Nobody listens any more.
+        if relay.upgrade().is_none() {
+            return;
+        }
+        if member.store.listen(&inbox, relay.clone()).await.is_ok() {
+            if let Some(relay) = relay.upgrade() {
+                relay.pushed(Push::Missed);
+            }
+            return;
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tenure_core::{
     Action, BoxFuture, Error, ErrorKind, LockName, Moment, Reply, Request, Store, Timestamp,
@@ -113,6 +114,12 @@ impl Member {
     pub(super) fn clock_at(&self, moment: Moment) -> Option<Timestamp> {
         let reading = (*self.reading())?;
         Some(reading.at(moment))
+    }
+
+    /// Whether its clock was read within this time.
+    pub(super) fn was_read(&self, now: Moment, within: Duration) -> bool {
+        self.reading()
+            .is_some_and(|reading| now.since(reading.sent) <= within)
     }
 
     /// Which server it is now, as far as that is known.

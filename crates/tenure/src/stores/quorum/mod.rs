@@ -17,6 +17,7 @@ mod listing;
 mod look;
 mod meet;
 mod member;
+mod mending;
 #[cfg(test)]
 mod model;
 #[cfg(feature = "redis")]
@@ -32,13 +33,14 @@ mod take;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tenure_core::{
     Acquire, BoxFuture, Error, ErrorKind, Fence, Finding, Guarantees, Inbox, Listener, Listing,
-    LockName, Moment, Reply, Request, Shard, Store,
+    LockName, Moment, Reply, Request, Shard, Store, Timestamp,
 };
 use tokio::runtime::Handle;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, bounded};
 use debts::Spent;
 use electorate::Electorate;
 use epoch::Epoch;
@@ -76,6 +78,9 @@ pub struct Settings {
 impl Settings {
     /// How long one of the stores is waited for unless something else is said.
     pub const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+    /// How long one of the stores may be waited for at most: a call to all of them, with a second question and
+    /// what is taken back, has to end before whoever asked gives it up.
+    pub const LONGEST_NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
     /// This rule, and otherwise what is usual.
     #[must_use]
@@ -117,6 +122,16 @@ impl QuorumStore {
             Rule::Majority => Electorate::majority(count),
             Rule::All => Electorate::unanimous(count),
         };
+        if settings.node_timeout > Settings::LONGEST_NODE_TIMEOUT {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "a node_timeout of {:?} is too long: choose {:?} at most",
+                    settings.node_timeout,
+                    Settings::LONGEST_NODE_TIMEOUT
+                ),
+            ));
+        }
         let runtime = Handle::try_current().map_err(|cause| {
             Error::new(ErrorKind::Configuration, "a quorum needs a tokio runtime").because(cause)
         })?;
@@ -190,6 +205,9 @@ struct Shared {
 
 /// How much longer than it is waited for a request may be under way, and be carried out.
 const ADRIFT: Duration = Duration::from_millis(500);
+/// How long a clock is known from one reading: rates differ by up to 0.1 %, and this much of that is less than the clocks of
+/// servers may be apart.
+const CLOCK_READ: Duration = Duration::from_secs(300);
 
 impl Shared {
     /// How long after it was sent a request for a vote may be carried out.
@@ -197,14 +215,29 @@ impl Shared {
         self.node_timeout + ADRIFT
     }
 
-    /// The fence to propose: the time by the clocks of the members, where none that is far off counts.
+    /// The fence to propose: the time by the clocks of the members, where none that is far off counts, nor one that
+    /// was read long ago unless there is no other.
     fn proposal(&self, now: Moment) -> Fence {
-        let clocks = self
-            .members
-            .iter()
-            .filter_map(|member| member.clock_at(now));
-        let clocks = clocks.map(tenure_core::Timestamp::as_micros).collect();
-        Fence::from_u64(agreement::median(clocks).unwrap_or(1))
+        let clocks = |wanted: &dyn Fn(&Member) -> bool| {
+            let members = self.members.iter().filter(|member| wanted(member));
+            let clocks = members.filter_map(|member| member.clock_at(now));
+            agreement::median(clocks.map(Timestamp::as_micros).collect())
+        };
+        let newly = clocks(&|member| member.was_read(now, CLOCK_READ));
+        Fence::from_u64(newly.or_else(|| clocks(&|_| true)).unwrap_or(1))
+    }
+
+    /// Reads the clocks if that was long ago for too many.
+    async fn read_clocks(&self) {
+        let now = self.clock.now();
+        let newly = self.members.iter();
+        let newly = newly.filter(|member| member.was_read(now, CLOCK_READ));
+        if newly.count() >= self.electorate.to_take {
+            return;
+        }
+        let looks = self.members.iter().map(|member| member.clone().introduce());
+        // Whoever does not answer is no worse off than before.
+        bounded(&*self.clock, self.node_timeout, join_all(looks)).await;
     }
 
     /// Whether this can be asked of a quorum at all.

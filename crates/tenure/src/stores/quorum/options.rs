@@ -15,7 +15,7 @@ pub(super) struct Options {
 
 /// A node time-out that makes sense.
 const ALLOWED: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(1)..=Duration::from_secs(5);
+    Duration::from_millis(1)..=Settings::LONGEST_NODE_TIMEOUT;
 
 impl Options {
     /// Reads a URL: `redlock://[user[:password]@]host[:port],host[:port],…[/db][?options]`. What is
@@ -86,7 +86,7 @@ fn node_timeout(text: &str) -> Result<Duration, Error> {
     let given = duration(text).filter(|given| ALLOWED.contains(given));
     given.ok_or_else(|| {
         wrong(format!(
-            "`{text}` is not a node_timeout: write a whole number with its unit, from 1ms to 5s, for \
+            "`{text}` is not a node_timeout: write a whole number with its unit, from 1ms to 1s, for \
              example 50ms"
         ))
     })
@@ -143,7 +143,7 @@ mod tests {
         assert!(refusal("redlock://a,b,a").contains("named twice"));
         assert!(refusal("redlock://u:x@a,u:x@b,c").contains("once"));
         assert!(refusal("redlock://a,b,c?node_timeout=50").contains("50ms"));
-        assert!(refusal("redlock://a,b,c?node_timeout=1m").contains("to 5s"));
+        assert!(refusal("redlock://a,b,c?node_timeout=1m").contains("to 1s"));
         assert!(refusal("redlock://a,b,c#x").contains("%23"));
     }
 

@@ -67,12 +67,9 @@ impl Question {
     }
 
     /// Whom to ask what once the first answers are in.
-    pub(super) fn follow_up(&self, shared: &Shared, now: Moment) -> Vec<(usize, Request)> {
+    pub(super) fn follow_up(&self) -> Vec<(usize, Request)> {
         match self {
             Self::Take(take) => take.raises(),
-            Self::Keep(keep) if keep.needs_repair() => {
-                keep.repairs(|member| shared.not_after(member, now, None))
-            }
             _ => Vec::new(),
         }
     }

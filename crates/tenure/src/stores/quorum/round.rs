@@ -17,7 +17,7 @@ use super::debts::Debt;
 use super::electorate::Voice;
 use super::fan_out::FanOut;
 use super::holds::{End, Held};
-use super::keep::Keep;
+use super::keep::{Keep, Rest};
 use super::member::Answer;
 use super::question::Question;
 use super::take::{Course, Take};
@@ -31,6 +31,12 @@ const FOLLOW_UPS: usize = 3;
 /// # Cancel safety
 /// Votes that were asked for are taken back in the background.
 pub(super) async fn apply(shared: &Arc<Shared>, batch: &[Request]) -> Vec<Result<Reply, Error>> {
+    if batch
+        .iter()
+        .any(|request| matches!(request.action, Action::Acquire(_)))
+    {
+        shared.read_clocks().await;
+    }
     let sent = shared.clock.now();
     let mut round = Round::new(shared.clone(), batch, sent);
     round.ask_everybody().await;
@@ -121,7 +127,7 @@ impl Round {
         }
     }
 
-    /// Has members raise their fences, and get back votes that they lost.
+    /// Has members raise their fences.
     async fn follow_up(&mut self) {
         let shared = self.shared.clone();
         for _ in 0..FOLLOW_UPS {
@@ -129,7 +135,7 @@ impl Round {
             let mut asked = vec![Vec::new(); shared.members.len()];
             let mut requests = vec![Vec::new(); shared.members.len()];
             for (number, question) in self.questions.iter().enumerate() {
-                for (member, request) in question.follow_up(&shared, now) {
+                for (member, request) in question.follow_up() {
                     asked[member].push(number);
                     requests[member].push(request);
                 }
@@ -192,7 +198,7 @@ impl Round {
                 Question::Keep(keep) => self.conclude(keep, outcome, &mut afterwards),
                 Question::Undo(undo) => {
                     if let Action::Cancel(cancel) = &undo.request.action {
-                        let held = shared.holds.end(cancel.owner, None, End::GivenUp);
+                        let held = shared.end(cancel.owner, None, End::GivenUp);
                         let ttl = held.map_or(Ttl::DEFAULT, |held| held.ttl);
                         for member in undo.answers.silent_members() {
                             self.take_back(member, &undo.request.name, cancel.owner, ttl);
@@ -221,31 +227,49 @@ impl Round {
                 if let Some(until) = keep.until() {
                     shared.holds.prolong(renew.owner, until);
                 }
-                afterwards.renewed(keep);
+                afterwards.renewed(keep, self.sent);
                 return;
+            }
+            (Action::ForceRelease(_), None) => {
+                // The holder may not hear of it and go on.
+                afterwards.released(keep, keep.rest(outcome, None));
+                return self.end_the_rest(keep, &keep.rest(outcome, None));
             }
             (Action::Release(_) | Action::ForceRelease(_), _) => {
                 let fence = Some(keep.fence);
-                let held = shared.holds.end(keep.owner, fence, End::Released);
+                let held = shared.end(keep.owner, fence, End::Released);
                 let rest = keep.rest(outcome, held);
-                for member in keep
-                    .unconfirmed(&rest)
-                    .filter(|member| !self.first.waits_for(*member))
-                {
-                    let debt = self.debt(&keep.request.name, keep.owner, rest.ttl);
-                    let fence = rest.fence;
-                    shared.owe(member, Debt { fence, ..debt });
-                }
+                self.end_the_rest(keep, &rest);
                 afterwards.released(keep, rest);
                 return;
             }
-            (_, Some(Outcome::NotHeld { .. })) => {
-                let fence = Some(keep.fence);
-                shared.holds.end(keep.owner, fence, End::GivenUp);
-            }
+            (_, Some(Outcome::NotHeld { .. })) => self.give_up(keep),
+            (Action::Convert(_), _) => return afterwards.converted(keep),
             _ => {}
         }
         afterwards.nothing();
+    }
+
+    /// Has members end what they have not said to be over.
+    fn end_the_rest(&self, keep: &Keep, rest: &Rest) {
+        let unconfirmed = keep.unconfirmed(rest);
+        for member in unconfirmed.filter(|member| !self.first.waits_for(*member)) {
+            let debt = self.debt(&keep.request.name, keep.owner, rest.ttl);
+            let fence = rest.fence;
+            self.shared.owe(member, Debt { fence, ..debt });
+        }
+    }
+
+    /// Its holder is told that it is lost, and lost is final: the votes that are left only keep others out.
+    fn give_up(&self, keep: &Keep) {
+        let Some(held) = self.shared.end(keep.owner, Some(keep.fence), End::GivenUp) else {
+            return;
+        };
+        for member in 0..self.shared.members.len() {
+            if keep.voice(member) != Some(Voice::No) {
+                self.take_back(member, &keep.request.name, keep.owner, held.ttl);
+            }
+        }
     }
 
     /// Takes every vote back that was or may yet be given. Answers where to wait for those that were,
@@ -333,7 +357,6 @@ impl Question {
     fn is_agreed(&self) -> bool {
         match self {
             Self::Take(take) => take.course() != Course::Disagreeing,
-            Self::Keep(keep) => keep.is_reached(),
             _ => true,
         }
     }
@@ -342,15 +365,16 @@ impl Question {
 impl Shared {
     /// Notes a hold that was taken.
     fn hold(&self, take: &Take, fence: Fence, until: Moment) -> Held {
-        let held = Held {
-            ttl: take.acquire.ttl,
-            fence,
-            until,
-            end: Arc::default(),
-        };
+        let held = Held::new(take.acquire.ttl, fence, until);
         let now = self.clock.now();
         self.holds.add(take.acquire.owner, held.clone(), now);
         held
+    }
+
+    /// Notes the end of a hold, for as long as a renewal may be about to set out that does not know of it.
+    fn end(&self, owner: OwnerId, fence: Option<Fence>, end: End) -> Option<Held> {
+        let until = self.clock.now().plus(self.adrift());
+        self.holds.end(owner, fence, end, until)
     }
 
     /// A vote that was asked for at `sent` and is to be taken back.

@@ -1,11 +1,13 @@
 //! Fences and validity of a lock on several stores: what is agreed on, whichever majority it was. In
 //! virtual time, so every bound is exact.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::ErrorKind;
+use tenure::clock::Clock;
 use tenure::stores::quorum::Settings;
-use tenure::test_util::Fault;
+use tenure::test_util::{Fault, VirtualClock};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
@@ -112,4 +114,21 @@ async fn a_member_that_lies_about_the_time_changes_nothing() {
     first.release().await.unwrap();
     let second = acquired(tenure.lock("x").try_acquire().await.unwrap());
     assert!(second.fence() > fence);
+}
+
+/// A client that was idle for a month knows the clocks no better than its own.
+#[tokio::test(start_paused = true)]
+async fn a_fence_is_near_the_clocks_of_the_members_also_after_a_month() {
+    let clocks: Vec<_> = (0..3).map(|_| Arc::new(VirtualClock::new())).collect();
+    let quorum = Quorum::on(&clocks);
+    let tenure = quorum.client().await;
+    quorum.pass(secs(30 * 86_400)).await;
+    for clock in &clocks {
+        // Faster than the client's by almost 0.1 %.
+        clock.jump(secs(2_500));
+    }
+    let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
+    let now = clocks[0].now().as_nanos() / 1_000;
+    let apart = guard.fence().as_u64().abs_diff(now);
+    assert!(apart < 1_000_000, "{} s apart", apart / 1_000_000);
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tenure::Loss;
-use tenure::test_util::Fault;
+use tenure::test_util::{Fault, Rule, ScriptedStore};
+use tenure::{Loss, Tenure};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
@@ -35,13 +35,85 @@ async fn a_renewal_gets_back_the_votes_of_members_that_lost_them() {
         guard.ensure().unwrap();
         assert_eq!(quorum.votes("x").await, 5, "round {round}");
     }
-    // Even when most have lost it: nobody else was let in meanwhile.
+    // When most have lost it, it may as well have been released: nobody takes it again behind somebody's back.
     for member in &quorum.members[..3] {
         member.forget(&named("x")).await.unwrap();
     }
-    quorum.pass(secs(4)).await;
-    guard.ensure().unwrap();
-    assert_eq!(quorum.votes("x").await, 5);
+    assert_eq!(guard.lost().await, Loss::Forgotten);
+    quorum.pass(secs(1)).await;
+    assert_eq!(
+        quorum.votes("x").await,
+        0,
+        "and what is left keeps nobody out"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_released_stays_released() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    two.release_lease("x", guard.lease()).await.unwrap();
+    assert_eq!(quorum.votes("x").await, 0);
+    quorum.pass(secs(15)).await;
+    assert_eq!(quorum.votes("x").await, 0, "and is not taken again");
+    assert_eq!(guard.lost().await, Loss::Forgotten);
+}
+
+/// One member is out of reach for whoever releases it, another one for the holder: what is left to be done of the
+/// release would take a vote on which the holder counts.
+#[tokio::test(start_paused = true)]
+async fn what_another_process_released_is_not_confirmed_again() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    quorum.members[2].script(Rule::on("release").does(Fault::Fail));
+    quorum.members[2].script(Rule::on("cancel").does(Fault::Fail));
+    two.release_lease("x", guard.lease()).await.unwrap();
+    quorum.all([1], Fault::Fail);
+    let left = guard.remaining();
+    quorum.pass(secs(12)).await;
+    assert!(guard.remaining() <= left - secs(12), "renewed since");
+    quorum.members[1].behave();
+    quorum.members[2].behave();
+    assert_eq!(guard.lost().await, Loss::Forgotten);
+}
+
+/// A renewal that is confirmed while the release is under way does not bring back what it has reached by then.
+#[tokio::test(start_paused = true)]
+async fn a_release_that_a_renewal_meets_on_its_way_is_not_undone() {
+    for early in (0..100).step_by(4) {
+        let quorum = Quorum::of(3);
+        let (one, two) = (quorum.client().await, quorum.client().await);
+        let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+        others_act().await;
+        quorum.members[1].script(Rule::on("release").does(Fault::Delay(millis(20))));
+        quorum.members[2].script(Rule::on("release").does(Fault::Fail));
+        quorum.members[2].script(Rule::on("cancel").does(Fault::Fail));
+        quorum.pass(secs(10) - millis(early)).await;
+        two.release_lease("x", guard.lease()).await.unwrap();
+        quorum.pass(secs(15)).await;
+        assert!(!guard.is_valid(), "released {early} ms before: {guard:?}");
+    }
+}
+
+/// The keeper has made up its mind to renew, and the release is faster.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_sets_out_when_it_is_released_takes_nothing() {
+    let quorum = Quorum::of(3);
+    let store = ScriptedStore::new(quorum.store().await, quorum.clock.clone());
+    let tenure = Tenure::new(store.clone(), quorum.clock.clone()).await;
+    let tenure = tenure.unwrap();
+    store.script(Rule::on("renew").times(1).does(Fault::Delay(millis(5))));
+    let guard = acquired(tenure.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    while store.count("renew") == 0 {
+        quorum.pass(millis(1)).await;
+    }
+    guard.release().await.unwrap();
+    quorum.pass(secs(2)).await;
+    assert_eq!(quorum.votes("x").await, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,12 @@
 //! Readers and writers; and why there are no permits.
 
 use tenure::core::{Action, Outcome};
+use tenure::stores::quorum::{Rule as Electing, Settings};
+use tenure::test_util::{Fault, Rule};
 use tenure::{Attempt, ErrorKind, Mode};
 
 use super::world::Quorum;
-use crate::client_world::{acquired, others_act};
+use crate::client_world::{acquired, others_act, secs};
 use crate::support::peer::bid_in;
 
 #[tokio::test(start_paused = true)]
@@ -27,6 +29,26 @@ async fn readers_share_and_keep_a_writer_out() {
     drop(acquired(
         one.rwlock("doc").read().try_acquire().await.unwrap(),
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_did_not_hear_of_a_downgrade_is_told_with_the_next_renewal() {
+    for (members, rule) in [(3, Electing::Majority), (2, Electing::All)] {
+        let quorum = Quorum::with(members, Settings::new(rule));
+        let (one, two) = (quorum.client().await, quorum.client().await);
+        let guard = acquired(one.rwlock("x").write().try_acquire().await.unwrap());
+        others_act().await;
+        quorum.members[0].script(Rule::on("convert").times(1).does(Fault::Fail));
+        guard.downgrade().await.unwrap();
+        quorum.pass(secs(15)).await;
+        if rule == Electing::Majority {
+            quorum.all([1], Fault::Fail);
+        }
+        let reader = two.rwlock("x").read().try_acquire().await.unwrap();
+        assert!(guard.is_valid());
+        assert!(matches!(reader, Attempt::Acquired(_)), "{rule:?}");
+        assert_eq!(quorum.members[0].count("convert"), 2, "told once");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,9 +2,10 @@
 
 use tenure::ErrorKind;
 use tenure::stores::quorum::{Rule as Electing, Settings};
+use tenure::test_util::Fault;
 
 use super::world::Quorum;
-use crate::client_world::{acquired, secs};
+use crate::client_world::{acquired, millis, others_act, secs};
 
 #[tokio::test(start_paused = true)]
 async fn settings_that_cannot_work_are_refused() {
@@ -44,4 +45,30 @@ async fn an_even_number_is_allowed_with_a_warning() {
         .find(|finding| finding.subject == "even number");
     assert_eq!(even.unwrap().severity, tenure::Severity::Warning);
     drop(acquired(tenure.lock("x").try_acquire().await.unwrap()));
+}
+
+/// Whatever is accepted works: a round may take as long as a member is waited for.
+#[tokio::test(start_paused = true)]
+async fn a_hold_is_kept_by_members_that_take_their_time() {
+    for (node_timeout, ttl) in [
+        (millis(50), millis(250)),
+        (millis(50), secs(30)),
+        (secs(1), secs(5)),
+        (secs(1), secs(30)),
+    ] {
+        let mut settings = Settings::new(Electing::Majority);
+        settings.node_timeout = node_timeout;
+        let quorum = Quorum::with(3, settings);
+        let tenure = quorum.client().await;
+        let guard = acquired(tenure.lock("x").ttl(ttl).try_acquire().await.unwrap());
+        others_act().await;
+        quorum.all([0, 1], Fault::Delay(node_timeout * 9 / 10));
+        quorum.all([2], Fault::Hang);
+        quorum.pass(ttl * 5).await;
+        assert!(guard.is_valid(), "{node_timeout:?} {ttl:?}");
+    }
+    let mut settings = Settings::new(Electing::Majority);
+    settings.node_timeout = millis(1_001);
+    let error = Quorum::with(3, settings).try_store().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
 }

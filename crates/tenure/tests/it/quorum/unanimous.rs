@@ -1,8 +1,8 @@
 //! All have to agree: write-all.
 
 use tenure::stores::quorum::{Rule as Electing, Settings};
-use tenure::test_util::Fault;
-use tenure::{Attempt, ErrorKind};
+use tenure::test_util::{Fault, Rule};
+use tenure::{Attempt, ErrorKind, Loss};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, secs};
@@ -43,4 +43,47 @@ async fn what_all_have_released_can_be_taken_at_once() {
     let (released, took) = quorum.elapsed(guard.release()).await;
     released.unwrap();
     assert_eq!(took, Settings::NODE_TIMEOUT, "and nobody waits longer");
+}
+
+/// The second server is out of reach for whoever forces it, not for the holder.
+#[tokio::test(start_paused = true)]
+async fn a_release_from_elsewhere_that_did_not_reach_all_is_not_reported_as_done() {
+    let quorum = Quorum::with(2, Settings::new(Electing::All));
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    for force in [true, false] {
+        let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+        for word in ["force-release", "release", "cancel"] {
+            quorum.members[1].script(Rule::on(word).does(Fault::Fail));
+        }
+        let ended = if force {
+            two.force_release("x", guard.lease(), "stuck").await
+        } else {
+            two.release_lease("x", guard.lease()).await
+        };
+        assert_eq!(ended.unwrap_err().kind(), ErrorKind::Unavailable);
+        if force {
+            // The holder hears of it from the one that was reached.
+            assert!(matches!(guard.lost().await, Loss::Forced(_)));
+        }
+        quorum.members[1].behave();
+        quorum.pass(secs(60)).await;
+        assert!(!guard.is_valid(), "what is left to be done is done");
+        assert_eq!(quorum.votes("x").await, 0);
+    }
+}
+
+/// Also if that one is always the slower one.
+#[tokio::test(start_paused = true)]
+async fn what_was_forced_at_one_is_not_kept_by_another_that_answers_first() {
+    let quorum = Quorum::with(2, Settings::new(Electing::All));
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    quorum.members[0].script(Rule::on("renew").does(Fault::DelayReply(millis(20))));
+    for word in ["force-release", "release", "cancel"] {
+        quorum.members[1].script(Rule::on(word).does(Fault::Fail));
+    }
+    two.force_release("x", guard.lease(), "stuck")
+        .await
+        .unwrap_err();
+    assert!(matches!(guard.lost().await, Loss::Forced(_)));
 }
