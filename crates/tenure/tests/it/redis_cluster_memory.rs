@@ -263,6 +263,39 @@ async fn a_primary_that_wakes_up_after_it_was_replaced_grants_nothing() {
     assert!(!matches!(outcome, Ok(Outcome::Granted(_))), "{outcome:?}");
 }
 
+/// The third may not have heard, and would still confirm the old one: together they are a majority, too.
+#[tokio::test]
+async fn a_replica_that_took_over_does_not_begin_to_wait_before_the_others_name_it() {
+    let mut cluster = Cluster::start_with_replica();
+    let url = cluster.url_with("recovery=strict&max_ttl=2s&call_timeout=1s");
+    let opened = tenure::initialize(&url, Assurance::New).await;
+    opened.expect("it serves");
+    let tenure = tenure::connect(&url).await.expect("it serves");
+    let name = cluster.name_at(0, "replaced");
+    let taken = try_take(&tenure, &name).await.expect("it serves");
+    taken.expect("free").release().await.expect("it is ours");
+    cluster.nodes[2].stop();
+    cluster.fail_over();
+    let unconfirmed = async || {
+        let refused = try_take(&tenure, &name).await.err()?;
+        refused.to_string().contains("majority").then_some(())
+    };
+    eventually_async("the replica answers", unconfirmed).await;
+    let mut waited = Duration::ZERO;
+    while waited < SHORT + SHORT / 2 {
+        let (taken, took) = elapsed(try_take(&tenure, &name)).await;
+        let error = taken.expect_err("one of two others names it");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        waited += took;
+    }
+    cluster.nodes[2].resume();
+    let answer = async || try_take(&tenure, &name).await.ok();
+    let first = eventually_async("both name it", answer).await;
+    assert!(first.is_none(), "it has begun to wait");
+    let open = async || try_take(&tenure, &name).await.ok().flatten();
+    drop(eventually_async("it opens by itself", open).await);
+}
+
 #[tokio::test]
 async fn a_new_cluster_makes_its_first_user_wait_once_for_all_slots_of_a_node() {
     let cluster = Cluster::start();

@@ -81,9 +81,9 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
             holds: Holds::If(
                 "no lease is longer than max_ttl or left behind without its process (a promoted \
                  replica waits that long and lets nobody in, while holders take back what is \
-                 theirs, unless recovery is off), no failover is forced (SENTINEL FAILOVER, REPLICAOF \
-                 by hand), the URL names a majority of the sentinels, nothing is evicted or deleted by \
-                 others, and the primary's wall clock gains at most the margin and 0.1 % during a \
+                 theirs, unless recovery is off), no sentinel goes back to a primary that was \
+                 replaced (SENTINEL REMOVE and MONITOR, a lost configuration), the URL names a majority of \
+                 the sentinels, nothing is evicted or deleted by others, and the primary's wall clock gains at most the margin and 0.1 % during a \
                  lease, by step or by slew",
             ),
         },
@@ -95,8 +95,7 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
             id: PromiseId::L1,
             holds: Holds::Within(
                 "what redis needs, and the time of a failover (down-after-milliseconds, a few \
-                 seconds and then max_ttl); after a failover that was given up, twice its \
-                 failover-timeout",
+                 seconds and then max_ttl)",
             ),
         },
         Promise {
@@ -133,9 +132,8 @@ pub const CLUSTER_GUARANTEES: Guarantees = Guarantees {
             holds: Holds::If(
                 "no lease is longer than max_ttl or left behind without its process (slots that have \
                  another node, or whose node has restarted, wait that long and let nobody in, while holders \
-                 take back what is theirs, unless recovery is off), no replica takes over by force \
-                 (CLUSTER FAILOVER TAKEOVER) and no slot is given away (CLUSTER ADDSLOTS) while the node \
-                 that had it still serves, nothing is evicted or deleted by others, and the wall \
+                 take back what is theirs, unless recovery is off), no slot is given away (CLUSTER \
+                 ADDSLOTS, SETSLOT) while the node that had it still serves, nothing is evicted or deleted by others, and the wall \
                  clock of a node gains at most the margin and 0.1 % during a lease, by step or by slew",
             ),
         },

@@ -4,6 +4,7 @@ mod failover;
 mod memory;
 mod partition;
 mod sentinels;
+mod unheard;
 mod votes;
 
 use std::sync::Arc;

@@ -43,40 +43,6 @@ async fn without_a_majority_nothing_is_granted_and_holds_end() {
 }
 
 #[tokio::test]
-async fn a_vote_for_a_failover_counts_until_that_is_surely_over() {
-    let server = RedisServer::start();
-    let mut fakes = Vec::new();
-    for id in ["one", "two", "three"] {
-        let says = Says {
-            id: id.to_owned(),
-            vote_epoch: 7,
-            config_epoch: 6,
-            failover_timeout: Duration::from_millis(300),
-            ..Says::naming(&server)
-        };
-        fakes.push(FakeSentinel::start(says).await);
-    }
-    let hosts: Vec<_> = fakes.iter().map(FakeSentinel::address).collect();
-    let peer = peer(&format!(
-        "redis+sentinel://{}/{SERVICE}?recovery=off",
-        hosts.join(",")
-    ))
-    .await;
-    let bid = Action::Acquire(bid());
-    let error = peer.try_ask("lock", bid.clone()).await.expect_err("voted");
-    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(
-        error.to_string().contains("voted for a failover"),
-        "{error}"
-    );
-    let granted = answered(&peer, "the failover was given up", bid).await;
-    assert!(
-        matches!(granted.outcome, Outcome::Granted(_)),
-        "{granted:?}"
-    );
-}
-
-#[tokio::test]
 async fn a_sentinel_with_two_addresses_has_one_vote() {
     let server = RedisServer::start();
     let says = Says::naming(&server);
@@ -112,57 +78,40 @@ async fn a_url_that_names_few_of_the_sentinels_has_no_majority() {
     );
 }
 
-/// Three sentinels of which all have voted for `leader`, in a failover that would be waited for for long.
-async fn voters(server: &RedisServer, leader: &str) -> Vec<FakeSentinel> {
+/// Somebody may come back with what one sentinel says, and must not take that for the beginning of a life.
+#[tokio::test]
+async fn the_life_of_a_primary_does_not_begin_until_a_majority_names_it() {
+    let server = RedisServer::start();
     let mut fakes = Vec::new();
-    for id in ["one", "two", "three"] {
+    for (id, primary) in [("one", server.port()), ("two", 1), ("three", 2)] {
         let says = Says {
             id: id.to_owned(),
-            vote_epoch: 7,
-            config_epoch: 6,
-            leader: leader.to_owned(),
-            fails_over: id == leader,
-            ..Says::naming(server)
+            primary,
         };
         fakes.push(FakeSentinel::start(says).await);
     }
-    fakes
-}
-
-fn url_of(fakes: &[FakeSentinel]) -> String {
-    let hosts: Vec<_> = fakes.iter().map(FakeSentinel::address).collect();
-    format!(
-        "redis+sentinel://{}/{SERVICE}?recovery=off",
-        hosts.join(",")
-    )
-}
-
-#[tokio::test]
-async fn a_vote_counts_until_whom_it_was_for_has_given_up() {
-    let server = RedisServer::start();
-    let fakes = voters(&server, "two").await;
-    let peer = peer(&url_of(&fakes)).await;
-    let bid = Action::Acquire(bid());
-    let error = peer.try_ask("lock", bid.clone()).await.expect_err("voted");
-    assert!(
-        error.to_string().contains("voted for a failover"),
-        "{error}"
-    );
-    fakes[1].change(|says| says.fails_over = false);
-    let granted = peer.try_ask("lock", bid).await.expect("it is over");
-    assert!(
-        matches!(granted.outcome, Outcome::Granted(_)),
-        "{granted:?}"
-    );
-}
-
-#[tokio::test]
-async fn whoever_is_not_there_to_say_so_has_not_given_up() {
-    let server = RedisServer::start();
-    let peer = peer(&url_of(&voters(&server, "four").await)).await;
-    let refused = peer.try_ask("lock", Action::Acquire(bid())).await;
-    let error = refused.expect_err("four may be at it");
+    let url = |fakes: &[FakeSentinel]| {
+        let hosts: Vec<_> = fakes.iter().map(FakeSentinel::address).collect();
+        let hosts = hosts.join(",");
+        format!("redis+sentinel://{hosts}/{SERVICE}?recovery=strict&max_ttl=1s")
+    };
+    let mut short = bid();
+    short.ttl = Ttl::new(Duration::from_secs(1)).expect("long enough");
+    let acquire = Action::Acquire(short);
+    let record = || server.command(&["GET", "~tenure:{tenure:}:life"]);
+    let peer = peer(&url(&fakes)).await;
+    let refused = peer.try_ask("lock", acquire.clone()).await;
+    let error = refused.expect_err("one of three names it");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("1 of the 2"), "{error}");
+    assert_eq!(record(), "(nil)", "it has not begun to wait");
+    fakes[2].change(|says| says.primary = server.port());
+    let recovering = answered(&peer, "a majority names it", acquire).await;
+    assert!(
+        matches!(recovering.outcome, Outcome::Busy(_)),
+        "{recovering:?}"
+    );
+    assert!(record().starts_with("v1 "), "it waits");
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@
 //! - A grant counts only after a majority of the primaries has confirmed the node as the one that has the
 //!   slot and is alive, asked *after* the grant had arrived.
 //! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
+//! - The life of a slot begins on a node only after so many others have named it that none can confirm another
+//!   any more (`memory::settle`).
 //!
-//! A replica is promoted by the votes of a majority of the primaries, and none votes before it takes the
-//! node for failed. What that leaves open is in `docs/decisions/`.
+//! Why that is enough, and what it leaves open, is in `docs/decisions/010-redis-cluster.md`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{MutexGuard, PoisonError};
@@ -40,6 +41,17 @@ const TURNS: usize = 16;
 
 /// Who has answered: the number of the node, and the slot.
 pub(super) type Place = (usize, u16);
+
+/// How many have to agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// A majority of the primaries, the node itself among them.
+    Majority,
+    /// So many others that one of them is in every majority for the node that this one has replaced. Its own
+    /// voice does not count: it has it only because the other one has lost it, so that two majorities that
+    /// count it and the other one need have nobody in common.
+    OneOfEach,
+}
 
 /// What was confirmed, and when that was asked for.
 #[derive(Default)]
@@ -188,15 +200,50 @@ impl Nodes {
         confirmed.contains(&place).then_some(grant)
     }
 
+    /// Whether the lives of these slots may begin at this node, which may have been promoted: asked now.
+    pub(in super::super) async fn confirm_beginning(
+        &self,
+        node: usize,
+        slots: &[u16],
+        promoted: bool,
+        deadline: Moment,
+    ) -> Vec<Result<(), Failure>> {
+        let places: Vec<Place> = slots.iter().map(|slot| (node, *slot)).collect();
+        let wanted = match promoted {
+            true => Wanted::OneOfEach,
+            false => Wanted::Majority,
+        };
+        let now = self.clock.now();
+        let confirmed = self.agreed(&places, wanted, now, deadline).await;
+        let answer = |place| match confirmed.contains(place) {
+            true => Ok(()),
+            false => {
+                self.outdated.notify_one();
+                Err(self.why_unconfirmed(node))
+            }
+        };
+        places.iter().map(answer).collect()
+    }
+
     /// Which of these places of one node a majority, asked at or after `since`, has confirmed.
     async fn confirm(&self, places: &[Place], since: Moment, deadline: Moment) -> HashSet<Place> {
+        self.agreed(places, Wanted::Majority, since, deadline).await
+    }
+
+    async fn agreed(
+        &self,
+        places: &[Place],
+        wanted: Wanted,
+        since: Moment,
+        deadline: Moment,
+    ) -> HashSet<Place> {
         let Some((node, _)) = places.first() else {
             return HashSet::new();
         };
         let _turn = self.confirmed.turns[node % TURNS].lock().await;
         let patience = deadline.min(self.clock.now().plus(HEARSAY));
         loop {
-            let confirmed = self.confirmed_by_hearsay(*node, places, since);
+            let confirmed = self.confirmed_by_hearsay(*node, places, wanted, since);
             let all = places.iter().all(|place| confirmed.contains(place));
             if all || self.clock.now() >= deadline {
                 return confirmed;
@@ -208,20 +255,29 @@ impl Nodes {
                 }
                 self.clock.sleep(PAUSE).await;
             }
-            self.ask_all(*node, places, deadline).await;
+            self.ask_all(*node, places, wanted, deadline).await;
         }
     }
 
     /// What the last asking says, if it was at or after `since`.
-    fn confirmed_by_hearsay(&self, node: usize, places: &[Place], since: Moment) -> HashSet<Place> {
+    fn confirmed_by_hearsay(
+        &self,
+        node: usize,
+        places: &[Place],
+        wanted: Wanted,
+        since: Moment,
+    ) -> HashSet<Place> {
         let heard = self.confirmed.heard.lock();
         let heard = heard.unwrap_or_else(PoisonError::into_inner);
         let heard = heard.get(&node).filter(|heard| heard.asked >= since);
         let Some(Heard { asked, views, .. }) = heard else {
             return HashSet::new();
         };
-        let agreed = places.iter().copied().filter(|place| agree(views, *place));
-        let agreed: HashSet<_> = agreed.collect();
+        let agreed = |place: &Place| agree(views, *place, wanted);
+        let agreed: HashSet<_> = places.iter().copied().filter(agreed).collect();
+        if wanted != Wanted::Majority {
+            return agreed;
+        }
         let mut last = self.confirmations();
         for place in &agreed {
             let latest = last.entry(*place).or_insert(*asked);
@@ -231,7 +287,7 @@ impl Nodes {
     }
 
     /// Asks all primaries at once, until enough of them agree.
-    async fn ask_all(&self, node: usize, places: &[Place], deadline: Moment) {
+    async fn ask_all(&self, node: usize, places: &[Place], wanted: Wanted, deadline: Moment) {
         let asked = self.clock.now();
         let (mut views, mut forbidden) = (Vec::new(), None);
         let mut asking: FuturesUnordered<_> = self
@@ -246,7 +302,7 @@ impl Nodes {
                     Err(why) if why.kind == ErrorKind::Forbidden => forbidden = Some(why),
                     Err(_) => {}
                 }
-                if places.iter().all(|place| agree(&views, *place)) {
+                if places.iter().all(|place| agree(&views, *place, wanted)) {
                     break;
                 }
             }
@@ -289,21 +345,27 @@ impl Nodes {
     }
 }
 
-/// Whether a majority of the primaries takes the node of this place for the one that has the slot.
-fn agree(views: &[(usize, View)], (node, slot): Place) -> bool {
+/// Whether so many primaries take the node of this place for the one that has the slot.
+fn agree(views: &[(usize, View)], (node, slot): Place, wanted: Wanted) -> bool {
     // Who it is, it says itself.
     let Some((_, own)) = views.iter().find(|(number, _)| *number == node) else {
         return false;
     };
-    let voices = views
+    let agreeing = views
         .iter()
         .map(|(_, view)| view)
-        .filter(|view| view.votes());
-    let needed = views.iter().map(|(_, view)| view.majority()).max();
-    let agreeing = voices.filter(|view| view.confirms(&own.myself, slot));
+        .filter(|view| view.votes() && view.confirms(&own.myself, slot));
     // One that was asked at two addresses has one voice.
-    let agreeing: HashSet<_> = agreeing.map(|view| &view.myself).collect();
-    needed.is_some_and(|needed| agreeing.len() >= needed)
+    let mut agreeing: HashSet<_> = agreeing.map(|view| &view.myself).collect();
+    let all = views.iter().map(|(_, view)| view.voices()).max();
+    let all = all.unwrap_or_default();
+    match wanted {
+        Wanted::Majority => agreeing.len() > all / 2,
+        Wanted::OneOfEach => {
+            agreeing.remove(&own.myself);
+            agreeing.len() >= (all - all / 2).min(all - 1)
+        }
+    }
 }
 
 /// What the node at the other end of `link` says.
@@ -321,8 +383,9 @@ async fn view(link: &Link) -> Result<View, Failure> {
 fn unconfirmed() -> Failure {
     Failure::new(
         ErrorKind::Unavailable,
-        "no majority of the cluster's primaries confirms that the node which granted this lock still \
-         has it: that node may have been replaced, or too many others cannot be reached",
+        "no majority of the cluster's primaries confirms that the node which answers for this lock has \
+         its slot: that node may have been replaced or have just taken over, or too many others cannot \
+         be reached",
     )
 }
 
@@ -344,26 +407,40 @@ mod tests {
         (myself, View::read(&text).expect("well formed"))
     }
 
+    fn majority(views: &[(usize, View)], place: Place) -> bool {
+        agree(views, place, Wanted::Majority)
+    }
+
     #[test]
     fn a_majority_of_all_primaries_must_agree_and_the_node_itself_must_answer() {
         let fine = |node| view_of(node, 0, "master");
-        assert!(agree(&[fine(0), fine(1)], (0, 7)));
-        assert!(agree(&[fine(0), fine(1), view_of(2, 2, "master")], (0, 7)));
-        assert!(!agree(&[fine(0)], (0, 7)), "alone");
-        assert!(
-            !agree(&[fine(1), fine(2)], (0, 7)),
-            "it says nothing itself"
-        );
-        assert!(
-            !agree(&[fine(0), fine(0)], (0, 7)),
-            "one voice, asked twice"
-        );
-        assert!(!agree(&[fine(0), fine(1)], (0, 8)), "another slot");
+        assert!(majority(&[fine(0), fine(1)], (0, 7)));
+        let dissent = [fine(0), fine(1), view_of(2, 2, "master")];
+        assert!(majority(&dissent, (0, 7)));
+        assert!(!majority(&[fine(0)], (0, 7)), "alone");
+        let others = [fine(1), fine(2)];
+        assert!(!majority(&others, (0, 7)), "it says nothing itself");
+        let twice = [fine(0), fine(0)];
+        assert!(!majority(&twice, (0, 7)), "one voice, asked twice");
+        assert!(!majority(&[fine(0), fine(1)], (0, 8)), "another slot");
         for flags in ["master,fail?", "master,fail"] {
-            assert!(!agree(&[fine(0), view_of(1, 0, flags)], (0, 7)), "{flags}");
+            let views = [fine(0), view_of(1, 0, flags)];
+            assert!(!majority(&views, (0, 7)), "{flags}");
         }
         let replaced = [fine(0), view_of(1, 2, "master"), view_of(2, 2, "master")];
-        assert!(!agree(&replaced, (0, 7)), "the others name another");
-        assert!(agree(&replaced, (2, 7)));
+        assert!(!majority(&replaced, (0, 7)), "the others name another");
+        assert!(majority(&replaced, (2, 7)));
+    }
+
+    #[test]
+    fn a_life_begins_only_if_no_majority_can_confirm_another_node() {
+        let fine = |node| view_of(node, 0, "master");
+        let begins = |views: &[(usize, View)]| agree(views, (0, 7), Wanted::OneOfEach);
+        assert!(begins(&[fine(0), fine(1), fine(2)]));
+        let dissent = [fine(0), fine(1), view_of(2, 2, "master")];
+        assert!(!begins(&dissent), "it and the one it replaced make two");
+        let alone = "n0 host:1@2 myself,master - 0 0 1 connected 0-7\n";
+        let alone = View::read(alone).expect("well formed");
+        assert!(begins(&[(0, alone)]), "nobody else has a voice");
     }
 }

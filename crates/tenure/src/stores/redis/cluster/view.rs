@@ -48,9 +48,9 @@ impl View {
         self.primaries.contains_key(&self.myself)
     }
 
-    /// How many make a majority.
-    pub(super) fn majority(&self) -> usize {
-        self.primaries.len() / 2 + 1
+    /// How many there are that have one.
+    pub(super) fn voices(&self) -> usize {
+        self.primaries.len()
     }
 
     /// Whether it takes `node` for the one that has `slot`, and for alive.
@@ -94,9 +94,9 @@ ee 127.0.0.1:7004@17004 master - 0 9 0 connected
     }
 
     #[test]
-    fn only_primaries_with_slots_make_a_majority() {
+    fn only_primaries_with_slots_have_a_voice() {
         let view = View::read(NODES).expect("well formed");
-        assert_eq!(view.majority(), 2, "of three");
+        assert_eq!(view.voices(), 3);
         let replica = NODES
             .replace("myself,", "")
             .replace("slave", "myself,slave");

@@ -9,7 +9,7 @@ use tenure_core::{Cause, Error, ErrorKind, Phase, Recovery};
 use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::look::{Look, look};
-use super::meet::{self, TRIES, greeting, interference, new_life, settle};
+use super::meet::{self, TRIES, greeting, interference, new_life, settle, write};
 use super::record::Beginning;
 use super::{AT_ONCE, Part};
 use crate::initialize::{Assurance, Initialized};
@@ -177,7 +177,11 @@ async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {
                 begins.push((*part, look, beginning));
             }
         }
-        settle(link, &live, &begins, deadline).await?;
+        // Confirmed or not: it was open until now.
+        let begins: Vec<_> = begins.iter().collect();
+        for written in write(link, &live, &begins, deadline).await? {
+            written?;
+        }
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use super::super::errors::Failure;
 use super::super::options::Options;
 use super::look::{Look, look, text_of};
 use super::record::{Beginning, merged};
+use super::witnesses::confirmed;
 use super::{Part, read, sweep};
 
 /// How often the record may change under our eyes before we give up.
@@ -73,9 +74,11 @@ pub(super) async fn meet(
             }
         }
         // Whether or not it was we who began it: the next look tells what it is now.
-        if let Err(failure) = settle(link, live, &begins, deadline).await {
-            let all = met.into_iter();
-            return all.map(|it| it.unwrap_or(Err(failure.clone()))).collect();
+        let settled = settle_each(link, live, &begins, deadline).await;
+        for ((part, ..), settled) in begins.iter().zip(settled) {
+            if let (Err(failure), Some(index)) = (settled, parts.iter().position(|it| it == part)) {
+                met[index] = Some(Err(failure));
+            }
         }
     }
     if let Some(slot) = waits {
@@ -199,15 +202,52 @@ pub(super) fn greeting(link: &Link, part: Part) -> Greeting {
 
 /// Begins lives, unless something has changed since we looked; answers how many have begun. A slot that is
 /// elsewhere by now, or on its way, is left alone.
+///
+/// # Errors
+/// If one of them could not be asked, or is not [`confirmed`].
 pub(super) async fn settle(
     link: &Link,
     live: &Live,
     begins: &[(Part, Look, Beginning)],
     deadline: Moment,
 ) -> Result<usize, Failure> {
+    let settled = settle_each(link, live, begins, deadline).await;
+    let mut begun = 0;
+    for settled in settled {
+        begun += usize::from(settled?);
+    }
+    Ok(begun)
+}
+
+async fn settle_each(
+    link: &Link,
+    live: &Live,
+    begins: &[(Part, Look, Beginning)],
+    deadline: Moment,
+) -> Vec<Result<bool, Failure>> {
+    let confirmed = confirmed(link, live, begins, deadline).await;
+    let sure = begins.iter().zip(&confirmed).filter(|(_, it)| it.is_ok());
+    let sure: Vec<_> = sure.map(|(begins, _)| begins).collect();
+    let mut written = match write(link, live, &sure, deadline).await {
+        Ok(written) => written.into_iter(),
+        Err(failure) => vec![Err(failure); sure.len()].into_iter(),
+    };
+    let outcome = |confirmed: Result<(), Failure>| {
+        confirmed.and_then(|()| written.next().unwrap_or_else(|| Err(interference())))
+    };
+    confirmed.into_iter().map(outcome).collect()
+}
+
+/// Writes records, whether or not anybody has confirmed the server; answers for each whether it was written.
+pub(super) async fn write(
+    link: &Link,
+    live: &Live,
+    begins: &[&(Part, Look, Beginning)],
+    deadline: Moment,
+) -> Result<Vec<Result<bool, Failure>>, Failure> {
     const SCRIPT: &str = include_str!("../scripts/settle.lua");
     if begins.is_empty() {
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let mut commands = Pipeline::new();
     // Not by hash if there is but one: that spares a command.
@@ -236,15 +276,13 @@ pub(super) async fn settle(
             .arg(beginning.words(&look.seen));
     }
     let values = link.send_all(live, &commands, deadline).await?;
-    let mut begun = 0;
-    for value in values.into_iter().skip(usize::from(hash.is_some())) {
-        match text_of(value) {
-            Ok(said) => begun += usize::from(said == "begun"),
-            Err(failure) if failure.redirect.is_some() => {}
-            Err(failure) => return Err(failure),
-        }
-    }
-    Ok(begun)
+    let values = values.into_iter().skip(usize::from(hash.is_some()));
+    let begun = values.map(|value| match text_of(value) {
+        Ok(said) => Ok(said == "begun"),
+        Err(failure) if failure.redirect.is_some() => Ok(false),
+        Err(failure) => Err(failure),
+    });
+    Ok(begun.collect())
 }
 
 /// A life that no other looks like.

@@ -2,13 +2,15 @@
 //! this is another life, the core's `hello` decides from what the server shows of itself.
 //!
 //! Here is what a client knows of the server's life; `meet` finds it out, `look` is what it asks for that,
-//! `record` what the server keeps of it, `initialize` what a person may say instead.
+//! `record` what the server keeps of it, `witnesses` who is asked before that is written, `initialize` what a
+//! person may say instead.
 
 pub(in crate::stores) mod initialize;
 mod look;
 mod meet;
 mod record;
 pub(super) mod sweep;
+mod witnesses;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,16 +4,17 @@
 //! - A grant counts only after a majority of the sentinels has confirmed the primary, asked *after*
 //!   the grant had arrived.
 //! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
+//! - The life of a primary begins only after a majority has confirmed it (`memory::settle`), so it lets
+//!   nobody in until `max_ttl` after the last question that could have confirmed another.
 //!
-//! A failover needs the votes of a majority, too, so one of those who confirm would know of it. A vote
-//! counts until whom it was for says that its failover is over.
+//! Two majorities share a sentinel, and none goes back to a primary that it has left: see
+//! `docs/decisions/009-sentinel.md`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Reply, Request};
 
@@ -42,8 +43,6 @@ pub(super) struct Verdict {
     pub(super) needed: usize,
     /// So many name another server.
     pub(super) elsewhere: usize,
-    /// So many have voted for a failover.
-    pub(super) voted: usize,
 }
 
 impl Verdict {
@@ -163,7 +162,7 @@ impl Sentinels {
     }
 
     /// Returns when a majority, asked at or after `since`, has confirmed `primary`.
-    pub(super) async fn confirm(
+    pub(in super::super) async fn confirm(
         &self,
         primary: &Address,
         since: Moment,
@@ -208,75 +207,33 @@ impl Sentinels {
         let mut asked: FuturesUnordered<_> = self
             .sentinels
             .iter()
-            .map(|sentinel| self.view(sentinel, (host, *port), deadline))
+            .map(|sentinel| self.view(sentinel, deadline))
             .collect();
-        // Where each is that has answered, by its name: one with two addresses has one vote.
-        let mut met: HashMap<String, &Sentinel> = HashMap::new();
-        let mut leaders = Vec::new();
-        while let Some((sentinel, view)) = asked.next().await {
-            let Some(view) = view.filter(|view| !met.contains_key(&view.id)) else {
+        // Who has answered: one with two addresses has one voice.
+        let mut met = HashSet::new();
+        while let Some(view) = asked.next().await {
+            let Some(view) = view.filter(|view| met.insert(view.id.clone())) else {
                 continue;
             };
-            met.insert(view.id.clone(), sentinel);
             verdict.needed = verdict.needed.max(view.sentinels / 2 + 1);
-            match (view.names(host, *port), view.voted_for) {
-                (true, None) => verdict.agree += 1,
-                (true, Some(leader)) => leaders.push(leader),
-                (false, _) => verdict.elsewhere += 1,
+            if view.names(host, *port) {
+                verdict.agree += 1;
+            } else {
+                verdict.elsewhere += 1;
             }
             if verdict.agree >= verdict.needed {
-                return verdict;
-            }
-            if verdict.agree + leaders.len() >= verdict.needed {
-                let over = self.over(&leaders, &met, (host, *port), deadline).await;
-                if verdict.agree + over >= verdict.needed {
-                    verdict.agree += over;
-                    return verdict;
-                }
+                break;
             }
         }
-        verdict.voted = leaders.len();
         verdict
     }
 
-    /// How many of the votes for these are for failovers that are over, because whom they were for says
-    /// that it carries out none. It is asked after the votes were seen: it had begun before it asked for them,
-    /// and for another failover it needs other votes.
-    async fn over(
-        &self,
-        leaders: &[String],
-        met: &HashMap<String, &Sentinel>,
-        (host, port): (&str, u16),
-        deadline: Moment,
-    ) -> usize {
-        let known: HashMap<_, _> = leaders
-            .iter()
-            .filter_map(|leader| met.get_key_value(leader))
-            .collect();
-        let asked = known.into_iter().map(|(leader, sentinel)| async move {
-            let (_, view) = self.view(sentinel, (host, port), deadline).await;
-            let view = view.filter(|view| view.id == *leader)?;
-            (view.names(host, port) && !view.fails_over).then_some(leader)
-        });
-        let over: HashSet<_> = join_all(asked).await.into_iter().flatten().collect();
-        leaders
-            .iter()
-            .filter(|leader| over.contains(leader))
-            .count()
-    }
-
-    async fn view<'a>(
-        &self,
-        sentinel: &'a Sentinel,
-        primary: (&str, u16),
-        deadline: Moment,
-    ) -> (&'a Sentinel, Option<View>) {
-        let now = self.clock.now();
-        let looking = sentinel.look(&self.service, primary, now);
-        let view = bounded(&*self.clock, deadline.since(now), looking).await;
+    async fn view(&self, sentinel: &Sentinel, deadline: Moment) -> Option<View> {
+        let left = deadline.since(self.clock.now());
+        let view = bounded(&*self.clock, left, sentinel.look(&self.service)).await;
         if view.is_none() {
             sentinel.hang_up();
         }
-        (sentinel, view.and_then(Result::ok))
+        view?.ok()
     }
 }

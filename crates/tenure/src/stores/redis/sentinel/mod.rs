@@ -161,9 +161,7 @@ impl Sentinels {
 fn unconfirmed(verdict: &Verdict, service: &Service) -> Failure {
     let (agree, needed) = (verdict.agree, verdict.needed);
     let service = &service.name;
-    let why = if verdict.voted > 0 {
-        "some have voted for a failover that may be going on"
-    } else if verdict.elsewhere > 0 {
+    let why = if verdict.elsewhere > 0 {
         "some name another server"
     } else {
         "the others do not answer"

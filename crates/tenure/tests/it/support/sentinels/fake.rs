@@ -1,7 +1,6 @@
 //! [`FakeSentinel`]: says whatever a test wants.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,26 +23,14 @@ pub(crate) struct FakeSentinel {
 pub(crate) struct Says {
     pub(crate) id: String,
     pub(crate) primary: u16,
-    pub(crate) vote_epoch: u64,
-    /// For whom that vote was.
-    pub(crate) leader: String,
-    /// It is carrying out a failover.
-    pub(crate) fails_over: bool,
-    pub(crate) config_epoch: u64,
-    pub(crate) failover_timeout: Duration,
 }
 
 impl Says {
-    /// Names this server and has never voted.
+    /// Names this server.
     pub(crate) fn naming(server: &RedisServer) -> Self {
         Self {
             id: "fake".to_owned(),
             primary: server.port(),
-            vote_epoch: 0,
-            leader: "*".to_owned(),
-            fails_over: false,
-            config_epoch: 0,
-            failover_timeout: Duration::from_secs(180),
         }
     }
 
@@ -53,28 +40,10 @@ impl Says {
             array(&[&self.id])[4..].to_owned()
         } else if command.contains("GET-MASTER-ADDR-BY-NAME") {
             array(&["127.0.0.1", &port])
-        } else if command.contains("IS-MASTER-DOWN-BY-ADDR") {
-            let (leader, epoch) = (&self.leader, self.vote_epoch);
-            let length = leader.len();
-            format!("*3\r\n:0\r\n${length}\r\n{leader}\r\n:{epoch}\r\n")
         } else if command.contains("SUBSCRIBE") {
             "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n".to_owned()
         } else if command.contains("MASTER") {
-            let in_progress = "master,failover_in_progress";
-            array(&[
-                "flags",
-                if self.fails_over {
-                    in_progress
-                } else {
-                    "master"
-                },
-                "config-epoch",
-                &self.config_epoch.to_string(),
-                "failover-timeout",
-                &self.failover_timeout.as_millis().to_string(),
-                "num-other-sentinels",
-                "0",
-            ])
+            array(&["flags", "master", "num-other-sentinels", "0"])
         } else {
             "+OK\r\n".to_owned()
         }

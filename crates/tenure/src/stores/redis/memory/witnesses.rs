@@ -1,0 +1,50 @@
+//! Before a life begins, those who decide which server is the primary are asked whether this is the one.
+//!
+//! Nobody is let in until `max_ttl` after a life has begun, so that whatever another server granted has ended by
+//! then. A primary that does not know that it was replaced goes on granting, and those who confirm what it
+//! grants may not know either. But as soon as so many of them name *this* server that they share a witness with
+//! any majority, none of them confirms the other one any more: only then does the waiting begin to count.
+
+use tenure_core::{ErrorKind, Moment};
+
+use super::super::connection::{Link, Live};
+use super::super::errors::Failure;
+use super::Part;
+use super::look::Look;
+use super::record::Beginning;
+
+/// Whether each of these parts is known to belong to the server at the other end of `live`, by witnesses
+/// that are asked now. A server of its own needs none.
+pub(super) async fn confirmed(
+    link: &Link,
+    live: &Live,
+    begins: &[(Part, Look, Beginning)],
+    deadline: Moment,
+) -> Vec<Result<(), Failure>> {
+    if begins.is_empty() {
+        return Vec::new();
+    }
+    if let Some(sentinels) = &link.sentinels {
+        let asked = link.clock.now();
+        let confirmed = sentinels.confirm(&live.address, asked, deadline).await;
+        return vec![confirmed; begins.len()];
+    }
+    let Some(member) = link.options.keys.member() else {
+        return vec![Ok(()); begins.len()];
+    };
+    match member.clone().all() {
+        Some((node, nodes)) => {
+            let slots = begins.iter().map(|(part, ..)| part.unwrap_or_default());
+            let slots: Vec<u16> = slots.collect();
+            let promoted = begins.iter().any(|(_, look, _)| look.seen.took_over);
+            nodes
+                .confirm_beginning(node, &slots, promoted, deadline)
+                .await
+        }
+        None => vec![Err(gone()); begins.len()],
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new(ErrorKind::Unavailable, "the store was dropped")
+}
