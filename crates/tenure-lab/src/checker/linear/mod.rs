@@ -11,10 +11,11 @@
 
 mod model;
 mod search;
+mod stuck;
 
 use std::collections::{BTreeMap, HashMap};
 
-use tenure::core::{Action, Inbox};
+use tenure::core::{Action, Inbox, PromiseId};
 use tenure::{Fence, OwnerId};
 
 use super::{Case, Check, Reach, Verdict};
@@ -30,7 +31,9 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     match case.history.terms() {
         None => return Reach::none("what the store is like is not said: there is no `run`"),
         Some(terms) if !terms.one_machine => {
-            return Reach::none("this store is not one state machine per lock");
+            let why =
+                "each lock is several state machines (a quorum), and no order of steps need exist";
+            return Reach::none(why);
         }
         Some(_) => {}
     }
@@ -65,8 +68,11 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     reach.judged = steps;
     reach.things = format!("answers about {names} names");
     if let Some((_, fault)) = forgets {
+        let asked = case.history.events.iter().filter(|event| event.at >= until);
+        let asked = asked.filter(|event| matches!(event.what, What::Asked { .. }));
         reach.left_out.push(format!(
-            "all after {:?}: what the store remembers is not known",
+            "{} steps after {:?}: what the store remembers is not known",
+            asked.count(),
             fault.kind
         ));
     }
@@ -100,7 +106,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
     let mut grants: HashMap<&str, Vec<(OwnerId, Fence)>> = HashMap::new();
     let mut inboxes: HashMap<u32, Inbox> = HashMap::new();
     let mut kills: Vec<(u64, u32)> = Vec::new();
-    let mut recovering: Vec<(u64, u64)> = Vec::new();
+    let mut recovers = false;
     let mut repeats: Vec<u64> = Vec::new();
     let events = case.history.events.iter().enumerate();
     for (index, event) in events.take_while(|(_, event)| event.at < until) {
@@ -139,7 +145,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
                         grants.entry(name).or_default().push((it.owner, *fence));
                     }
                     (Said::Queued { recovering: it } | Said::Busy { recovering: it }, _) => {
-                        recovering.extend(it.map(|until| (*now, until)));
+                        recovers |= it.is_some();
                     }
                     _ => {}
                 }
@@ -154,7 +160,6 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
             _ => {}
         }
     }
-    recovering.sort_unstable();
     let terms = case.history.terms();
     let kills: Vec<(u64, Inbox)> = kills
         .into_iter()
@@ -166,7 +171,8 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
             true => kills,
             false => Vec::new(),
         },
-        recovering,
+        recovers,
+        fences_grow: case.excuse(&[PromiseId::S1], until).is_none(),
     };
     let mut courses: BTreeMap<&str, Course> = BTreeMap::new();
     let twins = twins(&steps, &repeats);

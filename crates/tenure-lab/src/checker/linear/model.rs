@@ -1,7 +1,7 @@
 //! [`Model`]: carries out one step with `decide`, in all ways that what is not known allows.
 
 use tenure::Timestamp;
-use tenure::core::{Action, Decision, Inbox, Liveness, LockState, Outcome, Phase, decide_in};
+use tenure::core::{Decision, Inbox, Liveness, LockState, Outcome, Phase, decide_in};
 
 use super::Asking;
 use crate::history::Said;
@@ -13,9 +13,17 @@ pub(super) struct Model {
     pub(super) shortens: bool,
     /// When processes were killed, if the store sees that: the moment before, and their inboxes.
     pub(super) deaths: Vec<(u64, Inbox)>,
-    /// At which times it said until when it lets nobody in, in order. A restart may move that, also to an
-    /// earlier time: from any moment on, nobody relies on what was forgotten for longer than `max_ttl`.
-    pub(super) recovering: Vec<(u64, u64)>,
+    /// It said that it lets nobody in for a while, because it may have forgotten something before.
+    pub(super) recovers: bool,
+    /// Each fence is higher than those before.
+    pub(super) fences_grow: bool,
+}
+
+/// What a store remembers of one lock, and until when, by its own clock, it lets nobody in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    pub(super) state: LockState,
+    pub(super) closed_until: u64,
 }
 
 /// How long a process may take to be gone after it was killed.
@@ -25,54 +33,70 @@ const DYING: u64 = 2_000_000_000;
 const MOST_INBOXES: usize = 5;
 
 impl Model {
-    /// All states that the step may lead to if it takes effect at `now` and was answered as it was.
-    pub(super) fn step(&self, state: &LockState, asking: &Asking, now: u64) -> Vec<LockState> {
-        let mut states: Vec<LockState> = Vec::new();
-        for dead in self.deaths_seen(asking) {
-            for unreachable in guesses(state) {
-                let guess = Guess {
-                    unreachable: &unreachable,
-                    dead: &dead,
-                };
-                let decision = self.decide(state, &asking.action, now, &guess);
-                let fits = self.is_answer(asking, &decision.outcome);
-                if fits && !states.contains(&decision.state) {
-                    states.push(decision.state);
+    /// All that the step may lead to if it takes effect at `now` by the store's clock, `between` these
+    /// moments by ours, and was answered as it was.
+    pub(super) fn step(
+        &self,
+        before: &Memory,
+        asking: &Asking,
+        now: u64,
+        between: (u64, u64),
+    ) -> Vec<Memory> {
+        let mut after: Vec<Memory> = Vec::new();
+        for (phase, closed_until) in self.phases(before, asking, now) {
+            for dead in self.deaths_seen(between) {
+                for unreachable in guesses(&before.state) {
+                    let guess = Guess {
+                        unreachable: &unreachable,
+                        dead: &dead,
+                    };
+                    let (state, now) = (before.state.clone(), Timestamp::from_micros(now));
+                    let Decision { state, outcome, .. } =
+                        decide_in(phase, state, &asking.action, now, &guess);
+                    let memory = Memory {
+                        state,
+                        closed_until,
+                    };
+                    if self.is_answer(asking, &outcome) && !after.contains(&memory) {
+                        after.push(memory);
+                    }
                 }
             }
         }
-        states
+        after
     }
 
-    fn decide(&self, state: &LockState, action: &Action, now: u64, guess: &Guess<'_>) -> Decision {
-        let until = Timestamp::from_micros(self.recovering_until(now));
-        let now = Timestamp::from_micros(now);
-        let phase = match until > now {
-            true => Phase::Recovering { until },
-            false => Phase::Open,
+    /// Whether it may have let anybody in then, and until when it does not from then on.
+    fn phases(&self, before: &Memory, asking: &Asking, now: u64) -> Vec<(Phase, u64)> {
+        let closed_until = before.closed_until;
+        let until = Timestamp::from_micros(closed_until.max(now + 1));
+        let recovering = (Phase::Recovering { until }, closed_until);
+        let told = match asking.said {
+            Some((_, Said::Queued { recovering } | Said::Busy { recovering })) => Some(recovering),
+            _ => None,
         };
-        decide_in(phase, state.clone(), action, now, guess)
-    }
-
-    /// What it said last before this time, or first after it; 0 if it never recovers.
-    fn recovering_until(&self, now: u64) -> u64 {
-        let before = self.recovering.partition_point(|(at, _)| *at <= now);
-        let told = self.recovering.get(before.saturating_sub(1));
-        told.map_or(0, |(_, until)| *until)
+        match told {
+            // What it named last counts: a restart may move it, also to an earlier time, since from
+            // any moment on nobody relies on what was forgotten for longer than the longest lease.
+            Some(Some(until)) => vec![(recovering.0, until)],
+            _ if now < closed_until => match told {
+                Some(None) => Vec::new(),
+                _ => vec![recovering],
+            },
+            None if self.recovers => vec![(Phase::Open, closed_until), recovering],
+            _ => vec![(Phase::Open, closed_until)],
+        }
     }
 
     /// Whose deaths the store may have seen: those that must have been over, and perhaps those that
     /// were not.
-    fn deaths_seen(&self, asking: &Asking) -> Vec<Vec<Inbox>> {
+    fn deaths_seen(&self, (from, to): (u64, u64)) -> Vec<Vec<Inbox>> {
         let before = |moment: u64| {
             let dead = self.deaths.iter().filter(|(at, _)| *at < moment);
             dead.map(|(_, inbox)| inbox.clone()).collect::<Vec<_>>()
         };
-        let mut guesses = vec![
-            before(asking.answered),
-            before(asking.asked),
-            before(asking.asked.saturating_sub(DYING)),
-        ];
+        let moments = [to, from, from.saturating_sub(DYING)];
+        let mut guesses = moments.map(before).to_vec();
         guesses.dedup();
         guesses
     }

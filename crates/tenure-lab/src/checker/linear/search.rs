@@ -1,11 +1,16 @@
-//! Looks for an order of the steps that explains all answers.
+//! Looks for an order of the steps that explains all answers: Wing and Gong's search, with a memory of
+//! what was tried (Lowe), the likeliest step first.
+//!
+//! What makes it fast is that fences tell in which order, and mostly when, grants were made: a fence
+//! that somebody was seen with must have been given to just them, by the next step whose grants reach
+//! that far. So a wrong guess is noticed at the next grant and not at the next answer that it spoils.
 
 use std::collections::HashSet;
 
 use tenure::OwnerId;
-use tenure::core::{Action, Cancel, LockState};
+use tenure::core::{Action, Cancel};
 
-use super::model::fingerprint;
+use super::model::{Memory, fingerprint};
 use super::{Asking, Course};
 
 /// What the search found.
@@ -25,38 +30,44 @@ pub(super) struct Stuck {
 }
 
 /// So many states are looked at.
-const PATIENCE: usize = 400_000;
+const PATIENCE: usize = 200_000;
 
 /// Looks for an order of all answered steps, and as many others as it takes.
 pub(super) fn search(course: &Course) -> Outcome {
     Search::new(course).run()
 }
 
-struct Search<'a> {
-    course: &'a Course,
+pub(super) struct Search<'a> {
+    pub(super) course: &'a Course,
     /// Steps with an answer, in the order in which they were asked; then those without.
     answered: Vec<usize>,
     unanswered: Vec<usize>,
+    /// Who was seen with which fence, in the order of the fences.
+    grants: Vec<(u64, OwnerId)>,
+    /// What the store may do without being asked.
+    by_itself: Asking,
     seen: HashSet<(u64, u64)>,
     /// The node that explains most.
-    best: Option<Node>,
+    pub(super) best: Option<Node>,
 }
 
-/// Some steps are explained, and this is the state after them.
+/// Some steps are explained, and this is what the store remembers after them.
 #[derive(Clone)]
-struct Node {
+pub(super) struct Node {
     done: Done,
-    state: LockState,
+    pub(super) memory: Memory,
     /// The store's time at the last step.
     clock: u64,
+    /// The highest fence that was given so far.
+    highest: u64,
 }
 
 /// A node, and what has not been tried after it; the last is tried first.
 struct Frame {
     node: Node,
     candidates: Vec<Next>,
-    /// What the store may do by itself now.
-    by_itself: Asking,
+    /// By then the next step has taken effect.
+    by: u64,
     ready: Vec<Node>,
 }
 
@@ -66,27 +77,51 @@ struct Done {
     bits: Vec<u64>,
     /// All answered steps before this one are among them.
     first: usize,
+    /// How many answered steps.
     count: usize,
     hash: u64,
 }
 
-/// One more step, at this time of the store.
-struct Next {
-    /// `None`: the store serves the queue by itself, because somebody died or a lease has ended.
-    step: Option<usize>,
+/// What may happen next, at this time of the store.
+pub(super) struct Next {
+    pub(super) what: Happens,
     at: u64,
-    /// Only if that gives somebody exactly this fence: the time is a guess from it.
-    gives: bool,
+    /// Only if somebody gets exactly this fence by it: the time is a guess from it.
+    gives: Option<u64>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Happens {
+    Step(usize),
+    /// The store serves the queue by itself, because somebody died or a lease has ended.
+    ByItself,
 }
 
 impl<'a> Search<'a> {
     fn new(course: &'a Course) -> Self {
         let (answered, unanswered) =
             (0..course.steps.len()).partition(|step| course.steps[*step].said.is_some());
+        let grants = course.grants.iter();
+        let mut grants: Vec<_> = grants
+            .map(|(owner, fence)| (fence.as_u64(), *owner))
+            .collect();
+        grants.sort_unstable();
+        grants.dedup();
         Self {
             course,
             answered,
             unanswered,
+            grants,
+            by_itself: Asking {
+                asked: u64::MAX,
+                answered: u64::MAX,
+                // Of nobody: forgets what has ended, lets in whoever can get in, and nothing else.
+                action: Action::Cancel(Cancel {
+                    owner: OwnerId::from_bytes([0; 16]),
+                }),
+                said: None,
+                evidence: Vec::new(),
+            },
             seen: HashSet::new(),
             best: None,
         }
@@ -100,8 +135,9 @@ impl<'a> Search<'a> {
                 count: 0,
                 hash: 0,
             },
-            state: LockState::default(),
+            memory: Memory::default(),
             clock: 0,
+            highest: 0,
         };
         let mut frames = Vec::new();
         let mut next = Some(start);
@@ -117,70 +153,99 @@ impl<'a> Search<'a> {
                 if node.done.count >= best {
                     self.best = Some(node.clone());
                 }
-                frames.push(self.frame(node));
+                let (mut candidates, by) = self.candidates(&node);
+                candidates.reverse();
+                frames.push(Frame {
+                    node,
+                    candidates,
+                    by,
+                    ready: Vec::new(),
+                });
             }
-            let Some(frame) = frames.last_mut() else {
+            next = self.advance(&mut frames);
+            if next.is_none() && frames.pop().is_none() {
                 return Outcome::Impossible(self.stuck());
-            };
-            next = self.advance(frame);
-            if next.is_none() {
-                frames.pop();
             }
         }
     }
 
     fn is_new(&mut self, node: &Node) -> bool {
-        self.seen.insert((node.done.hash, fingerprint(&node.state)))
+        let Node { memory, clock, .. } = node;
+        let key = fingerprint(&memory.state)
+            ^ scrambled(memory.closed_until)
+            ^ scrambled(*clock).rotate_left(1)
+            ^ scrambled(node.highest).rotate_left(2);
+        self.seen.insert((node.done.hash, key))
     }
 
-    fn frame(&self, node: Node) -> Frame {
-        let (mut candidates, earliest) = self.candidates(&node);
-        candidates.reverse();
-        Frame {
-            node,
-            candidates,
-            by_itself: Asking {
-                asked: earliest,
-                answered: earliest,
-                // Of nobody: forgets what has ended, lets in whoever can get in, and nothing else.
-                action: Action::Cancel(Cancel {
-                    owner: OwnerId::from_bytes([0; 16]),
-                }),
-                said: None,
-                evidence: Vec::new(),
-            },
-            ready: Vec::new(),
-        }
-    }
-
-    /// The next node after that of the frame, the likeliest first.
-    fn advance(&self, frame: &mut Frame) -> Option<Node> {
+    /// The next node after that of the last frame, the likeliest first.
+    fn advance(&self, frames: &mut [Frame]) -> Option<Node> {
+        let last = frames.len().checked_sub(1)?;
         loop {
-            if let Some(node) = frame.ready.pop() {
+            if let Some(node) = frames[last].ready.pop() {
                 return Some(node);
             }
-            let next = frame.candidates.pop()?;
-            let asking = next
-                .step
-                .map_or(&frame.by_itself, |it| &self.course.steps[it]);
-            let mut states = self.course.model.step(&frame.node.state, asking, next.at);
-            states.retain(|state| !next.gives || self.gives(state, next.at));
-            frame
-                .ready
-                .extend(states.into_iter().rev().map(|state| Node {
-                    done: match next.step {
-                        Some(step) => self.with(&frame.node.done, step),
-                        None => frame.node.done.clone(),
-                    },
-                    state,
-                    clock: next.at,
-                }));
+            let next = frames[last].candidates.pop()?;
+            let (node, by) = (&frames[last].node, frames[last].by);
+            let mut after = match next.what {
+                Happens::ByItself => self.idles(node, next.at, by),
+                Happens::Step(step) => self.steps(node, step, next.at, by),
+            };
+            after.retain(|memory| self.fits(node, memory, next.gives));
+            let after = after.into_iter().rev().map(|memory| Node {
+                done: match next.what {
+                    Happens::Step(step) => self.with(&node.done, step),
+                    _ => node.done.clone(),
+                },
+                highest: node.highest.max(memory.state.last_fence.as_u64()),
+                memory,
+                clock: next.at,
+            });
+            let after: Vec<_> = after.collect();
+            frames[last].ready = after;
         }
+    }
+
+    fn steps(&self, node: &Node, step: usize, at: u64, by: u64) -> Vec<Memory> {
+        let (model, asking) = (&self.course.model, &self.course.steps[step]);
+        let mut after = model.step(&node.memory, asking, at, (asking.asked, by));
+        if asking.said.is_none() {
+            // What would have happened without it, too, need not be done by it.
+            let idle = model.step(&node.memory, &self.by_itself, at, (asking.asked, by));
+            after.retain(|memory| !idle.contains(memory));
+        }
+        after
+    }
+
+    /// What the store may do by itself: let somebody in. Whatever else has ended is forgotten anyway.
+    fn idles(&self, node: &Node, at: u64, by: u64) -> Vec<Memory> {
+        let model = &self.course.model;
+        let mut after = model.step(&node.memory, &self.by_itself, at, (by, by));
+        after.retain(|memory| memory.state.last_fence > node.memory.state.last_fence);
+        after
+    }
+
+    /// Whether everybody who was seen with a fence that was given by now has it, and somebody the one
+    /// that had to be given.
+    fn fits(&self, node: &Node, memory: &Memory, gives: Option<u64>) -> bool {
+        let state = &memory.state;
+        let has = |(fence, owner): &(u64, OwnerId)| {
+            let holder = state.holder(*owner);
+            holder.is_some_and(|it| it.fence.as_u64() == *fence)
+        };
+        let gives_it = gives.is_none_or(|fence| {
+            let mut grants = self.grants.iter().filter(|it| it.0 == fence);
+            grants.any(has)
+        });
+        let first = self.grants.partition_point(|it| it.0 <= node.highest);
+        let given = self.grants[first..].iter();
+        let mut given = given.take_while(|it| it.0 <= state.last_fence.as_u64());
+        gives_it && (!self.course.model.fences_grow || given.all(has))
     }
 
     /// What may come next: whatever was asked before any other step that is left had been answered.
     /// And when the first of those must have happened.
-    fn candidates(&self, node: &Node) -> (Vec<Next>, u64) {
+    pub(super) fn candidates(&self, node: &Node) -> (Vec<Next>, u64) {
         let steps = &self.course.steps;
         let mut earliest = u64::MAX;
         let mut possible = Vec::new();
@@ -199,45 +264,60 @@ impl<'a> Search<'a> {
         let soonest = possible.first().map_or(node.clock, time);
         let lost = self.unanswered.iter().copied();
         let lost = lost.filter(|step| steps[*step].asked <= earliest && !node.done.has(*step));
-        let lost: Vec<usize> = lost.collect();
+        let mut unseen: Vec<_> = lost.map(Happens::Step).collect();
+        unseen.insert(0, Happens::ByItself);
         let mut candidates = Vec::new();
-        // A grant that no answered step explains was made by one whose answer was lost, then.
-        let mut fences: Vec<u64> = self.course.grants.iter().map(|it| it.1.as_u64()).collect();
-        fences.retain(|fence| node.clock <= *fence && *fence < soonest);
-        fences.sort_unstable();
-        fences.dedup();
-        for at in fences {
-            let (step, gives) = (None, true);
-            candidates.push(Next { step, at, gives });
-            let lost = lost.iter().map(|it| Some(*it));
-            candidates.extend(lost.map(|step| Next { step, at, gives }));
+        // A grant that no answered step explains was made by one whose answer was lost.
+        for (at, fence) in self.guessed(node, soonest) {
+            let gives = Some(fence);
+            candidates.extend(unseen.iter().map(|what| Next {
+                what: *what,
+                at,
+                gives,
+            }));
         }
-        let gives = false;
+        let gives = None;
         candidates.extend(possible.iter().map(|step| Next {
-            step: Some(*step),
+            what: Happens::Step(*step),
             at: time(step),
             gives,
         }));
-        for at in [node.clock.max(1), soonest.max(node.clock)] {
-            let lost = lost.iter().map(|it| Some(*it));
-            candidates.extend(lost.map(|step| Next { step, at, gives }));
+        let mut times = vec![node.clock.max(1), soonest.max(node.clock)];
+        times.dedup();
+        for at in times {
+            candidates.extend(unseen.iter().map(|what| Next {
+                what: *what,
+                at,
+                gives,
+            }));
         }
         (candidates, earliest)
     }
 
-    /// Whether somebody has the fence of this time who was seen with it.
-    fn gives(&self, state: &LockState, at: u64) -> bool {
-        let mut holders = state.holders.iter();
-        holders.any(|holder| {
-            let seen = (holder.owner, holder.fence);
-            holder.fence.as_u64() == at && self.course.grants.contains(&seen)
-        })
+    /// Which fences may have been given before the next answered step, and when: a fence is the time of
+    /// its grant, unless the store's clock was behind.
+    fn guessed(&self, node: &Node, soonest: u64) -> Vec<(u64, u64)> {
+        let model = &self.course.model;
+        if !model.fences_grow {
+            let mut fences: Vec<u64> = self.grants.iter().map(|it| it.0).collect();
+            fences.retain(|fence| node.clock <= *fence && *fence < soonest);
+            return fences.into_iter().map(|fence| (fence, fence)).collect();
+        }
+        let first = self.grants.partition_point(|it| it.0 <= node.highest);
+        let next = self.grants.get(first).map(|it| it.0);
+        let last = node.memory.state.last_fence.as_u64();
+        let guess = |fence| match fence == last + 1 {
+            true => (soonest, fence),
+            false => (fence, fence),
+        };
+        let next = next.map(guess).into_iter();
+        next.filter(|(at, _)| *at <= soonest).collect()
     }
 
     fn with(&self, done: &Done, step: usize) -> Done {
         let mut done = done.clone();
         done.bits[step / 64] |= 1 << (step % 64);
-        done.count += 1;
+        done.count += usize::from(self.course.steps[step].said.is_some());
         done.hash ^= scrambled(step as u64 + 1);
         while let Some(step) = self.answered.get(done.first)
             && done.has(*step)
@@ -246,71 +326,12 @@ impl<'a> Search<'a> {
         }
         done
     }
-
-    /// Tells where the longest attempt ended: the step that no order explains, what came from those
-    /// who were in its way, and what it asked itself before.
-    fn stuck(&self) -> Stuck {
-        let steps = &self.course.steps;
-        let Some(node) = &self.best else {
-            let (sentence, evidence) = ("nothing can be explained".to_owned(), Vec::new());
-            return Stuck { sentence, evidence };
-        };
-        let (candidates, _) = self.candidates(node);
-        let mut candidates = candidates.iter().filter_map(|next| next.step);
-        let stuck = candidates.find(|step| steps[*step].said.is_some());
-        let stuck = stuck.map(|step| &steps[step]);
-        let (word, said) = stuck.map_or(("", String::new()), |it| {
-            let said = it.said.as_ref().map(|(_, said)| said);
-            let said = serde_json::to_string(&said).unwrap_or_default();
-            (it.action.word(), said)
-        });
-        let holders = node.state.holders.iter();
-        let holders: Vec<String> = holders
-            .map(|it| format!("{} {} (fence {})", it.owner.short(), it.mode, it.fence))
-            .collect();
-        let sentence = format!(
-            "no order of the steps explains that {word} was answered {said}: held by {}, {} wait",
-            if holders.is_empty() {
-                "nobody".to_owned()
-            } else {
-                holders.join(", ")
-            },
-            node.state.queue.len()
-        );
-        let owners: HashSet<_> = node.state.holders.iter().map(|it| it.owner).collect();
-        let concerned = |asking: &&Asking| {
-            owner(&asking.action).is_some_and(|it| {
-                owners.contains(&it) || stuck.is_some_and(|stuck| owner(&stuck.action) == Some(it))
-            })
-        };
-        let last = stuck.map_or(u64::MAX, |it| it.answered);
-        let before = steps.iter().filter(|it| it.asked <= last).filter(concerned);
-        let mut evidence: Vec<usize> = before.flat_map(|it| it.evidence.clone()).collect();
-        evidence.sort_unstable();
-        let spare = evidence.len().saturating_sub(12);
-        Stuck {
-            sentence,
-            evidence: evidence.split_off(spare),
-        }
-    }
 }
 
 impl Done {
     fn has(&self, step: usize) -> bool {
         self.bits[step / 64] >> (step % 64) & 1 == 1
     }
-}
-
-fn owner(action: &Action) -> Option<OwnerId> {
-    Some(match action {
-        Action::Acquire(it) => it.owner,
-        Action::Renew(it) => it.owner,
-        Action::Convert(it) => it.owner,
-        Action::Release(it) => it.owner,
-        Action::Cancel(it) => it.owner,
-        Action::ForceRelease(it) => it.owner,
-        Action::Vote(_) | Action::Inspect => return None,
-    })
 }
 
 /// A number that looks random, and is always the same for the same step.

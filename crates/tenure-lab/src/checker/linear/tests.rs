@@ -254,6 +254,20 @@ fn a_hold_ends_with_its_process_where_the_store_sees_that() {
 }
 
 #[test]
+fn steps_whose_answers_were_lost_do_not_hide_what_is_wrong() {
+    // In any order, or not at all: a million ways to have done nothing.
+    let mut course = Course::new();
+    for process in 10..30 {
+        course.asks(process, (Asked::Cancel, 0));
+    }
+    let first = course.now() + 1_000;
+    course.step(1, acquire(1, false), granted(first));
+    let second = course.now() + 1_000;
+    course.step(2, acquire(2, false), granted(second));
+    assert_eq!(course.violations(), 1);
+}
+
+#[test]
 fn whoever_cannot_be_reached_is_passed_over() {
     let mut course = Course::new();
     let first = course.now() + 1_000;
