@@ -112,10 +112,19 @@ impl Record {
     /// because the server that it was meant for is no more: whoever sent it says hello, and asks again.
     ///
     /// Otherwise a renewal that was delayed across a restart would revive a lease that had ended.
+    ///
+    /// Nor if it would wait for longer than anything can last: see [`is_ahead`](Self::is_ahead).
     #[must_use]
     pub fn phase_for(record: Option<&Self>, life: Life, now: Timestamp) -> Option<Phase> {
-        let record = record.filter(|record| record.life == life)?;
+        let record = record.filter(|record| record.life == life && !record.is_ahead(now))?;
         Some(record.phase(now))
+    }
+
+    /// Whether it was written when the server's clock was ahead of what it shows now, by so much that the
+    /// server would be closed for longer than anything that it may have forgotten can last.
+    #[must_use]
+    pub fn is_ahead(&self, now: Timestamp) -> bool {
+        self.until.since(now) > self.max_ttl + AGE_IS_OFF_BY
     }
 
     /// Whether lives follow so fast on each other that the store may never open: the third began
@@ -126,7 +135,8 @@ impl Record {
     #[must_use]
     pub fn is_restless(&self, now: Timestamp) -> bool {
         let oldest = self.began.get(LIVES_KEPT - 1);
-        oldest.is_some_and(|oldest| now.since(*oldest) <= self.max_ttl * 3)
+        // One that is in the future was written when the clock was ahead: when it began, nobody knows.
+        oldest.is_some_and(|oldest| *oldest <= now && now.since(*oldest) <= self.max_ttl * 3)
     }
 
     /// Whether a server that shows itself as `seen` is the one that wrote this, and has kept its
@@ -204,6 +214,8 @@ pub struct Greeting {
     pub recovery: Recovery,
     /// Whether it has spoken to this server before, and so knows that it was in use.
     pub knew: bool,
+    /// Whether it has done so since the server started: a record of an earlier start is then not what it was.
+    pub knew_this_run: bool,
     /// The longest lease that waiting protects.
     pub max_ttl: Duration,
     /// Whether a person has said that the server has no replicas, and never gets one that could take
@@ -251,12 +263,18 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
             let max_ttl = record.max_ttl;
             return Hello::Disagree { max_ttl };
         }
-        Some(record) if record.is_of(seen) => return Hello::Known(record.life),
+        Some(record) if record.is_of(seen) && !record.is_ahead(seen.now) => {
+            return Hello::Known(record.life);
+        }
+        // Its clock was set back. What it may have forgotten has ended by then, whatever was written.
+        Some(record) if record.is_of(seen) => whole,
         // Whose data it took over was in use until a moment ago, however old this server is.
         _ if seen.took_over => whole,
         // The same disk, as nobody else has one like it, and nothing was lost from it.
         Some(record) if record.durable && seen.keeps_everything(greeting) => Duration::ZERO,
         _ if strict => whole,
+        // Older data without a restart.
+        Some(_) if greeting.knew_this_run || seen.wiped => whole,
         Some(_) => rest,
         None if greeting.knew => whole,
         None if greeting.recovery == Recovery::Open => Duration::ZERO,
@@ -272,7 +290,10 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
 
 fn cause(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Cause {
     match record {
+        Some(record) if record.is_of(seen) => record.cause,
         _ if seen.took_over => Cause::TookOver,
+        Some(_) if greeting.knew_this_run => Cause::Missed,
+        Some(_) if seen.wiped => Cause::Wiped,
         Some(_) => Cause::Restarted,
         None if greeting.knew => Cause::Missed,
         None if seen.wiped => Cause::Wiped,

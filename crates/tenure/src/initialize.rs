@@ -78,12 +78,18 @@ async fn of_redis(
     use crate::stores::quorum::QuorumStore;
     use crate::stores::redis::{ClusterStore, RedisStore};
 
+    // Each is a large future: not on the stack of whoever asks.
     match scheme {
         "redlock" | "redlocks" | "redis+all" | "rediss+all" => {
-            QuorumStore::initialize_redis(url, clock, assurance).await
+            Box::pin(QuorumStore::initialize_redis(url, clock, assurance)).await
         }
-        "redis+cluster" | "rediss+cluster" => ClusterStore::initialize(url, clock, assurance).await,
-        _ => Ok(vec![RedisStore::initialize(url, clock, assurance).await?]),
+        "redis+cluster" | "rediss+cluster" => {
+            Box::pin(ClusterStore::initialize(url, clock, assurance)).await
+        }
+        _ => {
+            let initialized = Box::pin(RedisStore::initialize(url, clock, assurance)).await;
+            Ok(vec![initialized?])
+        }
     }
 }
 

@@ -20,6 +20,10 @@ pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<
         return Outcome::TooLate;
     }
     if let Some(in_force) = state.kind().filter(|kind| *kind != request.mode.kind()) {
+        if step.phase != Phase::Open {
+            // What is stored may be older than what it is in use as by now.
+            return inherited(state, request, step);
+        }
         step.admit(state, None);
         return Outcome::Conflict { in_force };
     }
@@ -40,7 +44,7 @@ pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<
     }
 }
 
-/// The store has a hold of the asking owner from before it forgot. It may have ended since, and
+/// The store has something from before it forgot: a hold of the asking owner, or holders of another kind. It may have ended since, and
 /// somebody else may have held the lock after it: only a renewal by its valid holder confirms it.
 fn inherited(state: &LockState, request: &Acquire, step: &Step<'_>) -> Outcome {
     let contention = contention(state, step.phase);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
 use tenure_core::{Cause, Greeting, Hello, Life, Phase, Record, Recovery, Seen, Timestamp, hello};
 
 use crate::support::{START, seconds};
@@ -52,6 +53,7 @@ fn greeting(recovery: Recovery) -> Greeting {
     Greeting {
         recovery,
         knew: false,
+        knew_this_run: false,
         max_ttl: MAX_TTL,
         no_replicas: false,
     }
@@ -248,6 +250,82 @@ fn a_life_that_replaces_one_which_is_still_recovering_does_not_open_before_it() 
     assert_eq!(sure(still(seconds(7)), &restarted(3600)), wait(seconds(7)));
     // Not for longer than anything can last, whatever the clock has done since.
     assert_eq!(sure(still(seconds(7200)), &durable), wait(MAX_TTL));
+}
+
+#[test]
+fn whoever_knew_this_run_is_not_satisfied_with_the_record_of_an_earlier_one() {
+    let swapped = restarted(3600);
+    assert_eq!(careful(Some(&record()), &swapped), OPEN);
+    let greeting = Greeting {
+        knew: true,
+        knew_this_run: true,
+        ..greeting(Recovery::Careful)
+    };
+    assert_eq!(waits(Some(&record()), &swapped, &greeting), wait(MAX_TTL));
+    let wiped = Seen {
+        wiped: true,
+        ..swapped
+    };
+    assert_eq!(careful(Some(&record()), &wiped), wait(MAX_TTL));
+}
+
+#[test]
+fn a_record_from_when_the_clock_was_ahead_is_replaced_and_what_it_says_of_the_past_kept() {
+    let ahead = Record {
+        until: START.plus(seconds(3600)),
+        cause: Cause::Wiped,
+        ..record()
+    };
+    let said = hello(Some(&ahead), &same(), &greeting(Recovery::Careful));
+    let (wait, cause) = (MAX_TTL, Cause::Wiped);
+    assert_eq!(said, Hello::Begin { wait, cause });
+    // Nor is anything decided in it: whoever asks says hello.
+    assert_eq!(Record::phase_for(Some(&ahead), LIFE, START), None);
+    let began = vec![START.plus(seconds(9)); 3];
+    assert!(!Record { began, ..ahead }.is_restless(START));
+}
+
+proptest! {
+    /// Whatever a server shows and a record says: nobody is kept out for longer than anything that may have been
+    /// forgotten can last.
+    #[test]
+    fn no_server_is_closed_for_longer_than_a_lease(
+        until in 0..200_u64,
+        now in 0..200_u64,
+        age in 0..100_u64,
+        recovery in prop::sample::select(vec![Recovery::Open, Recovery::Careful, Recovery::Strict]),
+        flags in prop::array::uniform9(any::<bool>()),
+    ) {
+        let [there, its, took_over, durable, kept, wiped, knew, knew_this_run, no_replicas] = flags;
+        let record = Record {
+            until: Timestamp::from_micros(until * 1_000_000),
+            durable,
+            ..record()
+        };
+        let seen = Seen {
+            took_over,
+            durable: kept,
+            wiped,
+            age: seconds(age),
+            now: Timestamp::from_micros(now * 1_000_000),
+            ..if its { same() } else { restarted(0) }
+        };
+        let greeting = Greeting {
+            knew,
+            knew_this_run,
+            no_replicas,
+            ..greeting(recovery)
+        };
+        let closed = match hello(there.then_some(&record), &seen, &greeting) {
+            Hello::Known(_) => record.until.since(seen.now),
+            Hello::Begin { wait, .. } => wait,
+            Hello::Disagree { .. } => unreachable!("all protect the same"),
+        };
+        prop_assert!(closed <= WHOLE, "{closed:?}");
+        let phase = Record::phase_for(Some(&record), LIFE, seen.now);
+        let until = phase.and_then(Phase::recovering_until);
+        prop_assert!(until.is_none_or(|until| until.since(seen.now) <= WHOLE));
+    }
 }
 
 #[test]

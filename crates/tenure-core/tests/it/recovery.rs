@@ -87,6 +87,24 @@ fn a_holder_gets_back_what_was_forgotten_with_its_fence() {
 }
 
 #[test]
+fn what_is_left_of_another_kind_is_waited_for_and_not_an_error() {
+    // Rolled back to when it was a semaphore; it is in use as a lock since.
+    let (state, _) = held_by(1, permits(1, 2));
+    let mut lock = recovering(state);
+    assert!(matches!(lock.acquire(&acquire(2)), Outcome::Busy(_)));
+    assert!(matches!(lock.acquire(&queue(3)), Outcome::Queued { .. }));
+    assert_eq!(
+        reinstate(&mut lock, 4, u64::MAX / 2, Mode::Exclusive),
+        renewed(&lock)
+    );
+    assert_eq!(lock.state.holders.len(), 1, "whoever comes back is right");
+    let (state, _) = held_by(1, permits(1, 2));
+    lock = recovering(state);
+    lock.phase = Phase::Open;
+    assert!(matches!(lock.acquire(&queue(3)), Outcome::Conflict { .. }));
+}
+
+#[test]
 fn an_open_store_takes_nothing_back() {
     let mut lock = Lock::new();
     let not_held = Outcome::NotHeld { forced: None };

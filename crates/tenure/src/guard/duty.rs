@@ -73,7 +73,11 @@ impl Shared {
         };
         let Lease { owner, fence } = hold.lease;
         let release = Action::Release(Release { owner, fence });
-        let mut telling = pin!(self.insist(&release, end));
+        let mut telling = pin!(async {
+            // A store that recovers would take a renewal that arrived after it for a holder that comes back.
+            hold.landed().await;
+            self.insist(&release, end).await
+        });
         // The release is on its way before the next in line here asks, so that it need not wait for
         // a push.
         let told = poll!(telling.as_mut());

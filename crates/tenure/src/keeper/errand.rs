@@ -40,8 +40,14 @@ pub(crate) enum Times {
 impl Errand {
     /// Ends a hold.
     pub(crate) fn release(hold: &Hold) -> Self {
+        // A store that recovers takes a renewal that arrives after this for a holder that comes back.
+        let times = match hold.is_in_flight() {
+            true => Times::Twice,
+            false => Times::Once,
+        };
         Self {
             due: hold.kept_until(),
+            times,
             ..Self::give_back(hold.name.clone(), hold.lease, hold.longest_ttl())
         }
     }

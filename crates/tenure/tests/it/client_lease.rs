@@ -172,6 +172,30 @@ async fn a_renewal_on_its_way_does_not_prolong_what_is_left_behind() {
     assert_eq!(world.lasts("x").await, secs(2));
 }
 
+/// A store that recovers would take it for a holder that comes back.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_on_its_way_does_not_outlive_the_release() {
+    for dropped in [false, true] {
+        let world = World::new().await;
+        let guard = world.tenure.lock("x").acquire().await.unwrap();
+        world.script(Rule::on("renew").times(1).does(Fault::Delay(secs(1))));
+        while world.store.count("renew") == 0 {
+            world.pass(millis(10)).await;
+        }
+        let started = world.now();
+        if dropped {
+            drop(guard);
+            world.pass(secs(3)).await;
+            assert_eq!(world.store.count("release"), 2, "again when it has arrived");
+        } else {
+            guard.release().await.unwrap();
+            assert!(world.now().since(started) >= millis(900), "after it");
+            assert_eq!(world.store.count("release"), 1);
+        }
+        assert!(world.is_idle("x").await);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn leave_for_insists_while_the_store_is_away() {
     let world = World::new().await;

@@ -65,6 +65,8 @@ mod redis_recovery;
 #[cfg(feature = "redis")]
 mod redis_recovery_oracle;
 #[cfg(feature = "redis")]
+mod redis_recovery_rare;
+#[cfg(feature = "redis")]
 mod redis_replicas;
 #[cfg(feature = "redis")]
 mod redis_restless;

@@ -14,7 +14,7 @@ use crate::support::wait::{eventually, eventually_async};
 const TTL: Duration = Duration::from_secs(3);
 
 /// Where a server keeps its record.
-const RECORD: &str = "~tenure:{tenure:}:life";
+pub(crate) const RECORD: &str = "~tenure:{tenure:}:life";
 
 fn url(server: &RedisServer, recovery: &str) -> String {
     format!(
@@ -23,12 +23,12 @@ fn url(server: &RedisServer, recovery: &str) -> String {
     )
 }
 
-async fn client(server: &RedisServer, recovery: &str) -> Tenure {
+pub(crate) async fn client(server: &RedisServer, recovery: &str) -> Tenure {
     tenure::connect(&url(server, recovery)).await.unwrap()
 }
 
 /// What somebody who has just started is told.
-async fn newcomer(server: &RedisServer, recovery: &str, name: &str) -> Attempt {
+pub(crate) async fn newcomer(server: &RedisServer, recovery: &str, name: &str) -> Attempt {
     let asking = async || {
         let tenure = tenure::connect(&url(server, recovery)).await.ok()?;
         tenure.lock(name).ttl(TTL).try_acquire().await.ok()
@@ -36,14 +36,14 @@ async fn newcomer(server: &RedisServer, recovery: &str, name: &str) -> Attempt {
     eventually_async("the server answers", asking).await
 }
 
-fn is_recovering(attempt: &Attempt) -> bool {
+pub(crate) fn is_recovering(attempt: &Attempt) -> bool {
     match attempt {
         Attempt::Busy(blocked) => blocked.recovering().is_some(),
         Attempt::Acquired(_) => false,
     }
 }
 
-async fn hold(tenure: &Tenure, name: &str) -> Guard {
+pub(crate) async fn hold(tenure: &Tenure, name: &str) -> Guard {
     tenure.lock(name).ttl(TTL).acquire().await.unwrap()
 }
 
@@ -206,7 +206,7 @@ async fn who_says_that_a_server_has_no_replicas_is_told_if_it_has() {
 }
 
 /// A server, and a replica that follows it since its record was written.
-async fn replicated(arguments: &[&str]) -> (RedisServer, RedisServer) {
+pub(crate) async fn replicated(arguments: &[&str]) -> (RedisServer, RedisServer) {
     let primary = RedisServer::start_with(arguments);
     let first = hold(&client(&primary, "open").await, "first").await;
     first.release().await.unwrap();

@@ -30,7 +30,8 @@ async fn a_server_that_recovers_answers_as_the_core_decides() {
         let turn = 1 + dice.below(STEPS - 1);
         for step in 0..STEPS {
             if step == turn {
-                let until = Timestamp::from_micros(4_000_000_000_000_000);
+                // Longer than a trace takes, and no longer than a lease.
+                let until = time(&server).plus(Ttl::DEFAULT.duration());
                 recover_until(&server, until);
                 phase = Phase::Recovering { until };
             }
@@ -50,6 +51,14 @@ async fn a_server_that_recovers_answers_as_the_core_decides() {
             assert_eq!(peer.inspect(&name).await, expected, "{told}");
         }
     }
+}
+
+/// What the server's clock shows.
+fn time(server: &RedisServer) -> Timestamp {
+    let time = server.command(&["TIME"]);
+    let mut parts = time.lines().map(|part| part.trim().parse::<u64>().unwrap());
+    let (seconds, micros) = (parts.next().unwrap(), parts.next().unwrap());
+    Timestamp::from_micros(seconds * 1_000_000 + micros)
 }
 
 /// Lets the server recover until then, without another life.

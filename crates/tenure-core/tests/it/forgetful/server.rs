@@ -138,6 +138,7 @@ impl Server {
         let greeting = Greeting {
             recovery: Recovery::Careful,
             knew,
+            knew_this_run: false,
             max_ttl: TICK * u32::from(TTL),
             no_replicas: self.kind.is_said_to_be_alone(),
         };

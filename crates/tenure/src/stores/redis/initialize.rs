@@ -50,13 +50,16 @@ impl RedisStore {
             let examined = stores.iter().map(Self::examine);
             try_join_all(examined).boxed()
         };
-        initialize::open_together(&links, assurance, examine, refusal).await
+        Box::pin(initialize::open_together(
+            &links, assurance, examine, refusal,
+        ))
+        .await
     }
 
     /// Looks whether the server is open, and what speaks against opening it.
     async fn examine(&self) -> Result<Examined, Error> {
         let failed = |failure: Failure| failure.at(&self.link.options.address).error();
-        let examined = initialize::examine(&self.link, &[None]).await;
+        let examined = Box::pin(initialize::examine(&self.link, &[None])).await;
         let examined = examined.map_err(failed)?;
         if examined.is_open() {
             return Ok(examined);

@@ -65,6 +65,7 @@ impl Server {
         let greeting = Greeting {
             recovery: Recovery::Careful,
             knew,
+            knew_this_run: false,
             max_ttl: self.max_ttl,
             no_replicas: false,
         };

@@ -65,7 +65,7 @@ pub(in super::super) async fn open_together<'a>(
             };
             return Ok(now.iter().zip(before).map(refused).collect());
         }
-        let opened = open_all(links, &now).await;
+        let opened = Box::pin(open_all(links, &now)).await;
         let found = found.get_or_insert(now);
         match opened {
             Ok(true) => {
@@ -107,7 +107,7 @@ pub(in super::super) async fn examine(link: &Link, parts: &[Part]) -> Result<Exa
         let deadline = link.deadline();
         let live = link.live(deadline).await?;
         // Whoever says hello first writes down what speaks for something having been there.
-        for met in meet::meet(link, &live, parts, deadline).await {
+        for met in Box::pin(meet::meet(link, &live, parts, deadline)).await {
             met?;
         }
         let looks = look(link, &live, parts, deadline).await?;
@@ -193,7 +193,7 @@ fn beginning(
     wait: Duration,
     cause: Cause,
 ) -> Result<Beginning, Failure> {
-    let greeting = greeting(link, part);
+    let greeting = greeting(link, part, &look.seen.run);
     Ok(Beginning {
         life: new_life()?,
         wait,
@@ -226,7 +226,8 @@ fn evidence(cause: Cause) -> Option<&'static str> {
             Some("it has restarted since it was last used, and may have forgotten locks")
         }
         Cause::TookOver => Some(
-            "it was a replica, and the server whose place it took may have granted locks that never reached it",
+            "it was a replica, or had one when it last stopped (which looks the same): the server whose place it \
+             took may have granted locks that never reached it",
         ),
         Cause::Wiped => Some(
             "data was wiped there (FLUSHALL, FLUSHDB, SWAPDB or evicted keys), and locks may have been among it",

@@ -17,11 +17,22 @@ pub(super) struct Look {
     pub(super) text: String,
     pub(super) record: Option<Record>,
     pub(super) seen: Seen,
-    /// How often data was wiped; looked at only if there is no record.
+    /// How often data was wiped; looked at only if there is no record of this run.
     pub(super) wipes: Option<u64>,
     /// Its clock.
     pub(super) now: Timestamp,
 }
+
+impl Look {
+    /// Which start of the server this is, as it says itself.
+    pub(super) fn run_id(&self) -> &str {
+        let run = &self.seen.run;
+        run.split_once(IN_DATABASE).map_or(run, |(run, _)| run)
+    }
+}
+
+/// Stands between the run id and the number of the database, of any but the first.
+const IN_DATABASE: char = '/';
 
 /// Looks at these parts of a server; `None` if it does not tell who it is, and need not.
 pub(super) async fn look(
@@ -39,13 +50,14 @@ pub(super) async fn look(
         .cmd("CONFIG")
         .arg("GET")
         .arg("no-appendfsync-on-rewrite");
-    pipeline.cmd("CONFIG").arg("GET").arg("maxmemory-policy");
+    // Not CONFIG, which many may not call.
+    pipeline.cmd("INFO").arg("memory");
     for part in parts {
         pipeline.cmd("GET").arg(link.options.keys.record(*part));
     }
     let mut values = link.send_all(live, &pipeline, deadline).await?;
     let records = values.split_off(values.len().min(6));
-    let Ok([time, server, replication, append, rewrite, eviction]) = <[Value; 6]>::try_from(values)
+    let Ok([time, server, replication, append, rewrite, memory]) = <[Value; 6]>::try_from(values)
     else {
         return Err(unreadable());
     };
@@ -59,14 +71,15 @@ pub(super) async fn look(
         }
         (Err(failure), _) | (_, Err(failure)) => return Err(failure),
     };
-    let eviction = facts(eviction).unwrap_or_default();
-    let policy = eviction.get("maxmemory-policy").map_or("", String::as_str);
-    if strict && !matches!(policy, "" | "noeviction") {
+    let memory = facts(memory).unwrap_or_default();
+    let policy = memory.get("maxmemory_policy").map_or("", String::as_str);
+    if strict && policy != "noeviction" {
         return Err(evicting(policy));
     }
     let kept = [facts(append), facts(rewrite)].map(Result::unwrap_or_default);
     let now = clock(time)?;
-    let seen = seen(&server, &replication, &kept, now)?;
+    let mut seen = seen(&server, &replication, &kept, now)?;
+    seen.run = link.options.run_here(&seen.run, IN_DATABASE).into();
     if live.run.as_ref().is_some_and(|run| *run != seen.run) {
         return Err(replaced());
     }
@@ -75,16 +88,27 @@ pub(super) async fn look(
         value => text_of(value),
     });
     let texts: Vec<Result<String, Failure>> = texts.collect();
-    let is_lost = |text: &Result<String, Failure>| text.as_ref().is_ok_and(|it| read(it).is_none());
+    // That of another database of this run is none of ours: SWAPDB has put it here.
+    let swapped = |record: &Record| {
+        let base = |run: &str| run.split(IN_DATABASE).next().map(str::to_owned);
+        base(&record.run) == base(&seen.run) && record.run != seen.run
+    };
+    let its = |record: &Record| record.is_of(&seen);
+    let is_lost = |text: &Result<String, Failure>| {
+        text.as_ref()
+            .is_ok_and(|it| !read(it).is_some_and(|record| its(&record)))
+    };
     let traces = match texts.iter().any(is_lost) {
         true => Some(wipes(link, live, deadline).await?),
         false => None,
     };
     let look = |text: String| {
         let record = read(&text);
-        let wipes = traces.filter(|_| record.is_none());
+        let wiped = record.as_ref().is_some_and(swapped);
+        let record = record.filter(|_| !wiped);
+        let wipes = traces.filter(|_| !record.as_ref().is_some_and(its));
         let mut seen = seen.clone();
-        seen.wiped = wipes.is_some_and(|wipes| wipes > 0);
+        seen.wiped = wiped || wipes.is_some_and(|wipes| wipes > 0);
         Look {
             text,
             record,
@@ -195,7 +219,12 @@ fn evicting(policy: &str) -> Failure {
         ErrorKind::Configuration,
         format!(
             "recovery=strict needs a server that throws nothing away, and its maxmemory-policy is \
-             {policy}: set it to noeviction"
+             {}: set it to noeviction",
+            if policy.is_empty() {
+                "not to be seen (INFO memory)"
+            } else {
+                policy
+            }
         ),
     )
 }

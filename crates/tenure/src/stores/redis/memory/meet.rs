@@ -133,8 +133,9 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
     if caution.no_replicas && look.seen.has_replicas {
         return Err(replicas_after_all());
     }
-    let replicated = caution.replicated || look.seen.has_replicas || look.seen.took_over;
-    let greeting = greeting(link, part);
+    // One may attach at any time after this, unless somebody says that none ever does.
+    let replicated = !caution.no_replicas || look.seen.took_over;
+    let greeting = greeting(link, part, &look.seen.run);
     let durable = look.seen.keeps_everything(&greeting);
     let record = look.record.as_ref();
     let remembered = link
@@ -185,8 +186,8 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
     }
 }
 
-/// What we bring along.
-pub(super) fn greeting(link: &Link, part: Part) -> Greeting {
+/// What we bring along to this run of a server.
+pub(super) fn greeting(link: &Link, part: Part, run: &str) -> Greeting {
     let caution = link.options.caution;
     let used = |slot| {
         let member = link.options.keys.member();
@@ -195,6 +196,7 @@ pub(super) fn greeting(link: &Link, part: Part) -> Greeting {
     Greeting {
         recovery: caution.recovery,
         knew: link.memory.life(part).is_some() || part.is_some_and(used),
+        knew_this_run: link.memory.knew(part, run),
         max_ttl: caution.max_ttl.duration(),
         no_replicas: caution.no_replicas,
     }
@@ -268,7 +270,7 @@ pub(super) async fn write(
             .arg(1)
             .arg(link.options.keys.record(*part))
             .arg(&look.text)
-            .arg(&*look.seen.run)
+            .arg(look.run_id())
             .arg(&*look.seen.line)
             .arg(wipes.as_deref().unwrap_or("-"))
             .arg(beginning.micros())

@@ -32,7 +32,7 @@ pub(super) struct Caution {
     pub(super) recovery: Recovery,
     /// The longest lease that waiting protects.
     pub(super) max_ttl: Ttl,
-    /// Whether each call also looks whether the server was demoted and promoted meanwhile.
+    /// Whether others take the server's place, as a matter of course.
     pub(super) replicated: bool,
     /// Whether the URL says that there is no replica which could take the server's place.
     pub(super) no_replicas: bool,
@@ -103,6 +103,13 @@ impl Memory {
     /// The life of the server as far as it is known, on whatever connection.
     pub(super) fn life(&self, part: Part) -> Option<Life> {
         self.lock().get(&part)?.life()
+    }
+
+    /// Whether a record of this run of the server is known.
+    pub(super) fn knew(&self, part: Part, run: &str) -> bool {
+        let known = self.lock();
+        let record = known.get(&part).and_then(|known| known.record.as_ref());
+        record.is_some_and(|record| *record.run == *run)
     }
 
     /// All parts that are known.

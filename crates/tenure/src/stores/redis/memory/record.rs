@@ -42,7 +42,7 @@ pub(in super::super) fn because(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown | Cause::Vouched => "it is new or has lost everything",
         Cause::Restarted => "it has restarted since it was last used",
-        Cause::TookOver => "it was a replica",
+        Cause::TookOver => "it was a replica, or had one when it last stopped",
         Cause::Wiped => "data was wiped there",
         Cause::Missed => "it has lost its data",
     }

@@ -253,6 +253,14 @@ impl Options {
         }
     }
 
+    /// What tells this run of the server, and this database of it, from every other.
+    pub(super) fn run_here(&self, run_id: &str, between: char) -> String {
+        match self.database {
+            0 => run_id.to_owned(),
+            number => format!("{run_id}{between}{number}"),
+        }
+    }
+
     /// Whether locks are in the database that every server has.
     pub(super) fn is_first_database(&self) -> bool {
         self.database == 0

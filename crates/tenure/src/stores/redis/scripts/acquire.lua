@@ -60,12 +60,14 @@ local function careful(lock)
     return done(granted(grant(state, owner, mode, lasts, wish.ttl, wish.party)))
   end
 
-  local mine = holder_of(state, owner)
-  if mine and recovering then
-    -- From before: it may have ended since (acquire.rs, inherited).
+  -- What is stored is from before, and may have ended since (acquire.rs, inherited).
+  local function inherited()
     local said = wish.waits and 'queued ' .. state.waiting .. ' ' or 'busy '
     return done(said .. contention(state))
   end
+
+  local mine = holder_of(state, owner)
+  if mine and recovering then return inherited() end
   if mine then
     admit(state, nil, wish.cursor)
     return done(granted(mine))
@@ -76,6 +78,7 @@ local function careful(lock)
   end
   local kind = kind_in_force(state)
   if kind and kind ~= kind_of(mode) then
+    if recovering then return inherited() end
     admit(state, nil, wish.cursor)
     return done('conflict ' .. kind)
   end

@@ -13,7 +13,7 @@
 --   alive      sorted set, owner by the time until which its place is kept
 --   waiters    hash, owner -> "<mode> <ttl> <since> <alive_for> <channel> <pid> <host> <who> <label>"
 --   forced     string "<owner> <fence> <at> <pid> <host> <who> <label> <reason>"
--- ARGV 1: the life that the call was sent to, "r" if this server may become another's replica (else "-"),
+-- ARGV 1: the life that the call was sent to, "r" to look whether it was another's replica since (else "-"),
 -- and the key of the record that says which life this is, without spaces between; "" to ask nobody. Sixteen "-"
 -- for the life: there was no record, and the caller may not write one.
 -- The record: "v1 <life> <until> <run> <line> <max_ttl> <durable>" (see memory.rs). In another life
@@ -47,7 +47,12 @@ if ARGV[1] ~= '' then
   if record ~= '' or find(ARGV[1], '-', 1, true) ~= 1 then
     local moment = match(record, '^ (%d+) ', 20)
     if not moment or find(record, sub(ARGV[1], 1, 16), 4, true) ~= 4 then return 'other life' end
-    if tonumber(moment) > now then recovering = moment end
+    if tonumber(moment) > now then
+      recovering = moment
+      -- Record::is_ahead: written when the clock was ahead, for longer than anything lasts.
+      local longest = match(record, '^%S+ %S+ (%d+)', 21 + #moment + 1) or 0
+      if moment - now > longest * 1000 + 2000000 then return 'other life' end
+    end
   end
   if sub(ARGV[1], 17, 17) == 'r' then
     -- Record::is_of: this connection may have outlived a demotion and a promotion.
