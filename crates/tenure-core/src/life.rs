@@ -270,11 +270,11 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
         Some(record) if record.is_of(seen) => whole,
         // Whose data it took over was in use until a moment ago, however old this server is.
         _ if seen.took_over => whole,
+        // Older data without a restart: that nothing was lost in one says nothing about it.
+        Some(_) if greeting.knew_this_run || seen.wiped => whole,
         // The same disk, as nobody else has one like it, and nothing was lost from it.
         Some(record) if record.durable && seen.keeps_everything(greeting) => Duration::ZERO,
         _ if strict => whole,
-        // Older data without a restart.
-        Some(_) if greeting.knew_this_run || seen.wiped => whole,
         Some(_) => rest,
         None if greeting.knew => whole,
         None if greeting.recovery == Recovery::Open => Duration::ZERO,

@@ -267,6 +267,19 @@ fn whoever_knew_this_run_is_not_satisfied_with_the_record_of_an_earlier_one() {
         ..swapped
     };
     assert_eq!(careful(Some(&record()), &wiped), wait(MAX_TTL));
+    // Nor does it help that every write is saved.
+    let (written, durable) = kept();
+    let told = Greeting {
+        no_replicas: true,
+        ..greeting
+    };
+    assert_eq!(waits(Some(&written), &durable, &told), wait(MAX_TTL));
+    let wiped = Seen {
+        wiped: true,
+        ..durable
+    };
+    let sure = sure(Recovery::Careful);
+    assert_eq!(waits(Some(&written), &wiped, &sure), wait(MAX_TTL));
 }
 
 #[test]

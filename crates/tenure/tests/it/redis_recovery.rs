@@ -174,7 +174,7 @@ async fn switched_off_it_gives_away_what_is_held() {
 }
 
 /// What makes a server save every write before it acknowledges it.
-const SAVES: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+pub(crate) const SAVES: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 #[tokio::test]
 async fn a_server_that_keeps_every_write_and_has_no_replicas_is_open_at_once() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure::{Attempt, Tenure};
 
-use crate::redis_recovery::{RECORD, client, hold, is_recovering, newcomer, replicated};
+use crate::redis_recovery::{RECORD, SAVES, client, hold, is_recovering, newcomer, replicated};
 use crate::support::clock::ClockedServer;
 use crate::support::redis_server::RedisServer;
 use crate::support::wait::{eventually, eventually_async};
@@ -71,6 +71,37 @@ async fn a_database_that_was_swapped_is_not_taken_for_the_one_that_was_there() {
         assert!(is_recovering(&attempt), "{recovery}: {attempt:?}");
         guard.ensure().expect("valid");
     }
+}
+
+/// The swapped one was written before the restart, and the server saves every write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_swapped_database_from_before_a_restart_that_lost_nothing_is_noticed_too() {
+    let mut server = RedisServer::start_with(&SAVES);
+    let said = "open&replicas=none";
+    let in_second = server.url().replace('?', "/1?") + "&max_ttl=3s&replicas=none";
+    use_once(&tenure::connect(&in_second).await.expect("served")).await;
+    use_once(&client(&server, said).await).await;
+    server.restart();
+    let holder = client(&server, said).await;
+    let guard = hold(&holder, "lock").await;
+    server.command(&["SWAPDB", "0", "1"]);
+    for recovery in ["strict&replicas=none", "careful&replicas=none"] {
+        let attempt = newcomer(&server, recovery, "lock").await;
+        assert!(is_recovering(&attempt), "{recovery}: {attempt:?}");
+    }
+    guard.ensure().expect("valid");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_hold_locks_together_may_do_so_in_any_database() {
+    let servers: Vec<_> = (0..3).map(|_| RedisServer::start()).collect();
+    let hosts: Vec<_> = servers.iter().map(RedisServer::address).collect();
+    let options = "recovery=open&node_timeout=1s";
+    let url = format!("redlock://{}/3?{options}", hosts.join(","));
+    let tenure = tenure::connect(&url).await.expect("served");
+    let lock = tenure.lock("lock").wait(Duration::from_secs(20));
+    let guard = lock.acquire().await.expect("free");
+    guard.release().await.expect("held");
 }
 
 #[tokio::test]

@@ -79,19 +79,19 @@ pub(super) async fn look(
     let kept = [facts(append), facts(rewrite)].map(Result::unwrap_or_default);
     let now = clock(time)?;
     let mut seen = seen(&server, &replication, &kept, now)?;
-    seen.run = link.options.run_here(&seen.run, IN_DATABASE).into();
     if live.run.as_ref().is_some_and(|run| *run != seen.run) {
         return Err(replaced());
     }
+    seen.run = link.options.run_here(&seen.run, IN_DATABASE).into();
     let texts = records.into_iter().map(|record| match record {
         Value::Nil => Ok(String::new()),
         value => text_of(value),
     });
     let texts: Vec<Result<String, Failure>> = texts.collect();
-    // That of another database of this run is none of ours: SWAPDB has put it here.
+    // That of another database is none of ours, whichever run wrote it: SWAPDB has put it here.
     let swapped = |record: &Record| {
-        let base = |run: &str| run.split(IN_DATABASE).next().map(str::to_owned);
-        base(&record.run) == base(&seen.run) && record.run != seen.run
+        let number = |run: &str| run.split_once(IN_DATABASE).map(|(_, it)| it.to_owned());
+        number(&record.run) != number(&seen.run)
     };
     let its = |record: &Record| record.is_of(&seen);
     let is_lost = |text: &Result<String, Failure>| {
