@@ -7,7 +7,7 @@ use super::Step;
 use super::admit::{Admission, Front};
 use super::inspect::contention;
 use super::release::not_held;
-use crate::{Ballot, Fence, Grant, Holder, LockState, Mode, Outcome, Phase, Vote};
+use crate::{Ballot, Fence, Grant, Holder, LockState, Outcome, Phase, Vote};
 
 pub(super) fn vote(state: &mut LockState, request: &Vote, step: &mut Step<'_>) -> Outcome {
     let front = step.admit(state, None);
@@ -30,12 +30,8 @@ pub(super) fn vote(state: &mut LockState, request: &Vote, step: &mut Step<'_>) -
             let fence = at_least(state, proposal);
             give(state, request, fence, step)
         }
-        // Nobody has held it here since, so nobody can be surprised.
-        Ballot::Held { fence }
-            if free
-                && state.last_fence <= fence.last_of_grant(Mode::Exclusive)
-                && may_have(state, request, fence) =>
-        {
+        // Somebody may have been voted for here since, but in vain: whoever asks was confirmed by enough others.
+        Ballot::Held { fence } if free && may_have(state, request, fence) => {
             give(state, request, fence, step)
         }
         Ballot::Held { fence } => absent(state, fence),

@@ -165,12 +165,20 @@ fn a_holder_gets_the_vote_that_was_lost() {
 }
 
 #[test]
-fn a_holder_gets_no_vote_where_somebody_is_or_was_after_it() {
+fn a_holder_gets_no_vote_where_somebody_is() {
     let mut lock = used();
-    let before = 50 - u64::from(Fence::RANGE);
-    assert_eq!(lock.apply(&held(1, before)), NOT_HELD);
     given(&mut lock, &new(2, 60));
     assert_eq!(lock.apply(&held(1, 70)), NOT_HELD);
+}
+
+#[test]
+fn a_holder_gets_the_vote_where_somebody_was_in_vain_and_no_fence_is_given_twice() {
+    let mut lock = used();
+    let last = lock.state.last_fence;
+    assert_eq!(given(&mut lock, &held(1, 7)).fence, fence(7));
+    assert_eq!(lock.state.last_fence, last, "it does not go back");
+    assert_eq!(lock.release(1, fence(7)), Outcome::Released);
+    assert!(given(&mut lock, &new(2, 8)).fence > last);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure::test_util::{Fault, Rule, ScriptedStore};
-use tenure::{Loss, Tenure};
+use tenure::{Attempt, Loss, Tenure};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
@@ -46,6 +46,29 @@ async fn a_renewal_gets_back_the_votes_of_members_that_lost_them() {
         0,
         "and what is left keeps nobody out"
     );
+}
+
+/// Somebody who did not win was given a higher fence there.
+#[tokio::test(start_paused = true)]
+async fn a_renewal_gets_a_vote_back_where_somebody_else_tried_in_vain() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").ttl(secs(9)).try_acquire().await.unwrap());
+    others_act().await;
+    quorum.members[2].forget(&named("x")).await.unwrap();
+    quorum.pass(millis(10)).await;
+    let busy = two.lock("x").try_acquire().await.unwrap();
+    assert!(matches!(busy, Attempt::Busy(_)));
+    let burned = quorum.peek(2, "x").await.last_fence;
+    assert!(burned > guard.fence(), "{burned}");
+    quorum.pass(secs(5)).await;
+    assert_eq!(quorum.votes("x").await, 3);
+    let fence = quorum.peek(2, "x").await.last_fence;
+    assert_eq!(fence, burned, "it does not go back");
+    // Another one may go now.
+    quorum.all([0], Fault::Fail);
+    quorum.pass(secs(30)).await;
+    guard.ensure().unwrap();
 }
 
 #[tokio::test(start_paused = true)]

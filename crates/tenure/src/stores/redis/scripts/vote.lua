@@ -70,8 +70,8 @@ local function careful(lock)
   if kind and kind ~= kind_of(mode) then return done('conflict ' .. kind) end
   local free = not awaited and fits(state, mode)
   if ballot == 'held' then
-    -- Nobody has held it here since.
-    if free and last_fence(state) <= wanted + FURTHER and may_have() then return take(wanted) end
+    -- Whoever was voted for here since was so in vain.
+    if free and may_have() then return take(wanted) end
     return absent()
   end
   if free then return take(math.max(wanted, last_fence(state) + 1)) end
