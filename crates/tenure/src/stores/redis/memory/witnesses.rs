@@ -5,6 +5,8 @@
 //! grants may not know either. But as soon as so many of them name *this* server that they share a witness with
 //! any majority, none of them confirms the other one any more: only then does the waiting begin to count.
 
+use std::time::Duration;
+
 use tenure_core::{ErrorKind, Moment};
 
 use super::super::connection::{Link, Live};
@@ -12,6 +14,9 @@ use super::super::errors::Failure;
 use super::Part;
 use super::look::Look;
 use super::record::Beginning;
+
+/// Witnesses that need longer are not heard: whoever asks is to be told why it has to wait.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether each of these parts is known to belong to the server at the other end of `live`, by witnesses
 /// that are asked now. A server of its own needs none.
@@ -24,8 +29,9 @@ pub(super) async fn confirmed(
     if begins.is_empty() {
         return Vec::new();
     }
+    let asked = link.clock.now();
+    let deadline = deadline.min(asked.plus(PATIENCE));
     if let Some(sentinels) = &link.sentinels {
-        let asked = link.clock.now();
         let confirmed = sentinels.confirm(&live.address, asked, deadline).await;
         return vec![confirmed; begins.len()];
     }
