@@ -1,7 +1,12 @@
 //! What is built on locks, on every store.
 
 mod coalesce;
+#[cfg(feature = "redis")]
+mod killed;
+#[cfg(feature = "test-util")]
+mod scripted;
 mod sequence;
+mod trial;
 mod worker;
 
 #[cfg(feature = "redis")]
