@@ -19,7 +19,7 @@ impl<V> Cached<V> {
     }
 }
 
-/// What [`Coalesce::get`] answers.
+/// What [`Coalesce::get`](super::Coalesce::get) answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served<V, E> {
     /// The value.
