@@ -28,7 +28,6 @@ mod rivals;
 mod round;
 #[cfg(feature = "redis")]
 mod servers;
-mod settle;
 mod take;
 
 use std::sync::{Arc, Weak};

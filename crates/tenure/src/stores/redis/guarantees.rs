@@ -82,9 +82,10 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
                 "no lease is longer than max_ttl or left behind without its process (a promoted \
                  replica waits that long and lets nobody in, while holders take back what is \
                  theirs, unless recovery is off), no sentinel goes back to a primary that was \
-                 replaced (SENTINEL REMOVE and MONITOR, a lost configuration), the URL names a majority of \
-                 the sentinels, nothing is evicted or deleted by others, and the primary's wall clock gains at most the margin and 0.1 % during a \
-                 lease, by step or by slew",
+                 replaced (SENTINEL REMOVE and MONITOR, a lost configuration) or promotes it again before \
+                 it has been a replica, all clients come by the sentinels and name a majority of them, \
+                 nothing is evicted or deleted by others, and the primary's wall clock gains at most the \
+                 margin and 0.1 % during a lease, by step or by slew",
             ),
         },
         Promise {
@@ -132,8 +133,9 @@ pub const CLUSTER_GUARANTEES: Guarantees = Guarantees {
             holds: Holds::If(
                 "no lease is longer than max_ttl or left behind without its process (slots that have \
                  another node, or whose node has restarted, wait that long and let nobody in, while holders \
-                 take back what is theirs, unless recovery is off), no slot is given away (CLUSTER \
-                 ADDSLOTS, SETSLOT) while the node that had it still serves, nothing is evicted or deleted by others, and the wall \
+                 take back what is theirs, unless recovery is off), of several primaries at most one at a \
+                 time is replaced while it still serves (CLUSTER FAILOVER TAKEOVER replaces any number) and \
+                 no slot is given away (CLUSTER ADDSLOTS, SETSLOT) while the node that had it does, nothing is evicted or deleted by others, and the wall \
                  clock of a node gains at most the margin and 0.1 % during a lease, by step or by slew",
             ),
         },

@@ -99,19 +99,26 @@ async fn the_life_of_a_primary_does_not_begin_until_a_majority_names_it() {
     short.ttl = Ttl::new(Duration::from_secs(1)).expect("long enough");
     let acquire = Action::Acquire(short);
     let record = || server.command(&["GET", "~tenure:{tenure:}:life"]);
+    // Somebody else knows nothing of sentinels.
+    let direct = format!("redis://{}?recovery=strict&max_ttl=1s", server.address());
+    store(&direct).await;
+    let unwitnessed = record();
     let peer = peer(&url(&fakes)).await;
     let refused = peer.try_ask("lock", acquire.clone()).await;
     let error = refused.expect_err("one of three names it");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("1 of the 2"), "{error}");
-    assert_eq!(record(), "(nil)", "it has not begun to wait");
+    assert_eq!(record(), unwitnessed, "it has not begun to wait");
     fakes[2].change(|says| says.primary = server.port());
     let recovering = answered(&peer, "a majority names it", acquire).await;
     assert!(
         matches!(recovering.outcome, Outcome::Busy(_)),
         "{recovering:?}"
     );
-    assert!(record().starts_with("v1 "), "it waits");
+    let witnessed = record();
+    assert_ne!(witnessed, unwitnessed, "it waits since now");
+    store(&direct).await;
+    assert_eq!(record(), witnessed, "it is good enough for all");
 }
 
 #[tokio::test]

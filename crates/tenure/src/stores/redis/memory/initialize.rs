@@ -179,7 +179,7 @@ async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {
         }
         // Confirmed or not: it was open until now.
         let begins: Vec<_> = begins.iter().collect();
-        for written in write(link, &live, &begins, deadline).await? {
+        for written in write(link, &live, &begins, false, deadline).await? {
             written?;
         }
     }

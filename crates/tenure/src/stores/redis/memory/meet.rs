@@ -11,8 +11,8 @@ use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
 use super::super::options::Options;
 use super::look::{Look, look, text_of};
-use super::record::{Beginning, merged};
-use super::witnesses::confirmed;
+use super::record::{Beginning, is_witnessed, merged};
+use super::witnesses::{confirmed, needs_witnesses};
 use super::{Part, read, sweep};
 
 /// How often the record may change under our eyes before we give up.
@@ -143,6 +143,22 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
         .began_besides(part, record.map(|record| record.life));
     let began = merged(record.map_or(&[], |record| &record.began), &remembered);
     match (hello(record, &look.seen, &greeting), &look.record) {
+        // Somebody has come by the address of the server, and asked nobody whether it is the primary.
+        (Hello::Known(_), Some(record)) if needs_witnesses(link) && !is_witnessed(&look.text) => {
+            let cause = match record.cause {
+                Cause::Vouched => Cause::Unknown,
+                cause => cause,
+            };
+            let beginning = Beginning {
+                life: new_life()?,
+                wait: greeting.max_ttl,
+                cause,
+                max_ttl: greeting.max_ttl,
+                durable,
+                earlier: began,
+            };
+            Ok(Judged::Begins(look, beginning))
+        }
         // A newcomer has taken it for new, but we know that it was in use.
         (Hello::Known(life), Some(record))
             if record.cause == Cause::Unknown
@@ -230,7 +246,8 @@ async fn settle_each(
     let confirmed = confirmed(link, live, begins, deadline).await;
     let sure = begins.iter().zip(&confirmed).filter(|(_, it)| it.is_ok());
     let sure: Vec<_> = sure.map(|(begins, _)| begins).collect();
-    let mut written = match write(link, live, &sure, deadline).await {
+    let witnessed = needs_witnesses(link);
+    let mut written = match write(link, live, &sure, witnessed, deadline).await {
         Ok(written) => written.into_iter(),
         Err(failure) => vec![Err(failure); sure.len()].into_iter(),
     };
@@ -240,11 +257,13 @@ async fn settle_each(
     confirmed.into_iter().map(outcome).collect()
 }
 
-/// Writes records, whether or not anybody has confirmed the server; answers for each whether it was written.
+/// Writes records, whether or not anybody has confirmed the server, saying so; answers for each whether it was
+/// written.
 pub(super) async fn write(
     link: &Link,
     live: &Live,
     begins: &[&(Part, Look, Beginning)],
+    witnessed: bool,
     deadline: Moment,
 ) -> Result<Vec<Result<bool, Failure>>, Failure> {
     const SCRIPT: &str = include_str!("../scripts/settle.lua");
@@ -275,7 +294,7 @@ pub(super) async fn write(
             .arg(wipes.as_deref().unwrap_or("-"))
             .arg(beginning.micros())
             .arg(beginning.life.to_string())
-            .arg(beginning.words(&look.seen));
+            .arg(beginning.words(&look.seen, witnessed));
     }
     let values = link.send_all(live, &commands, deadline).await?;
     let values = values.into_iter().skip(usize::from(hash.is_some()));

@@ -1,8 +1,10 @@
 //! The record as it is written in Redis:
-//! `v1 <life> <until> <run> <line> <max_ttl> <durable> <cause> <wait> <earlier>`. The first three words are settle.lua's.
+//! `v1 <life> <until> <run> <line> <max_ttl> <durable> <cause> <wait> <earlier> <witnessed>`. The first three words
+//! are settle.lua's.
 //!
 //! `wait` is how long before `until` the life began, in microseconds; `earlier` when the lives before it
-//! did, the newest first, with commas between, or "-". Whoever does not know the last words leaves them out.
+//! did, the newest first, with commas between, or "-". `witnessed` is that word or "-": whether somebody besides the
+//! server was asked before it was written. Whoever does not know the last words leaves them out.
 
 use std::time::Duration;
 
@@ -37,6 +39,13 @@ pub(in super::super) fn read(text: &str) -> Option<Record> {
     })
 }
 
+/// Whether a record says that it was written only after [witnesses](super::witnesses) had confirmed the server.
+pub(super) fn is_witnessed(text: &str) -> bool {
+    text.split(' ').nth(10) == Some(WITNESSED)
+}
+
+const WITNESSED: &str = "witnessed";
+
 /// Why a server waits, of the server.
 pub(in super::super) fn because(cause: Cause) -> &'static str {
     match cause {
@@ -68,7 +77,7 @@ impl Beginning {
     }
 
     /// All words of the record after `until`.
-    pub(super) fn words(&self, seen: &Seen) -> String {
+    pub(super) fn words(&self, seen: &Seen, witnessed: bool) -> String {
         let Seen { run, line, .. } = seen;
         let durable = if self.durable { "durable" } else { "-" };
         let (max_ttl, cause) = (self.max_ttl.as_millis(), self.cause.word());
@@ -79,7 +88,8 @@ impl Beginning {
             some => some.join(","),
         };
         let wait = self.micros();
-        format!("{run} {line} {max_ttl} {durable} {cause} {wait} {earlier}")
+        let witnessed = if witnessed { WITNESSED } else { "-" };
+        format!("{run} {line} {max_ttl} {durable} {cause} {wait} {earlier} {witnessed}")
     }
 }
 
@@ -116,6 +126,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         for earlier in [vec![], vec![seconds(90)], vec![seconds(90), seconds(80)]] {
+            let earlier_count = earlier.len();
             let beginning = Beginning {
                 life: Life::from_u64(7),
                 wait: Duration::from_secs(3),
@@ -124,8 +135,10 @@ mod tests {
                 durable: earlier.is_empty(),
                 earlier,
             };
-            let words = beginning.words(&seen());
+            let witnessed = earlier_count > 0;
+            let words = beginning.words(&seen(), witnessed);
             let text = format!("v1 {} 103000000 {words}", beginning.life);
+            assert_eq!(is_witnessed(&text), witnessed, "{text}");
             let record = read(&text).expect("a record");
             assert_eq!(record.life, beginning.life);
             assert!(record.is_of(&seen()));
@@ -139,7 +152,9 @@ mod tests {
 
     #[test]
     fn an_older_record_is_read_as_far_as_it_goes() {
-        let record = read("v1 0000000000000007 100000000 run line 30000 -").expect("a record");
+        let text = "v1 0000000000000007 100000000 run line 30000 -";
+        assert!(!is_witnessed(text));
+        let record = read(text).expect("a record");
         assert_eq!(record.began, [seconds(100)]);
         assert!(record.cause.is_evidence(), "nothing says that it was new");
         for text in [

@@ -4,6 +4,9 @@
 //! then. A primary that does not know that it was replaced goes on granting, and those who confirm what it
 //! grants may not know either. But as soon as so many of them name *this* server that they share a witness with
 //! any majority, none of them confirms the other one any more: only then does the waiting begin to count.
+//!
+//! Whoever knows a server only by its own address asks nobody. What it writes says so, and does not count for
+//! those who need witnesses: for them the life begins once more.
 
 use std::time::Duration;
 
@@ -17,6 +20,11 @@ use super::record::Beginning;
 
 /// Witnesses that need longer are not heard: whoever asks is to be told why it has to wait.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether another server may have the place of this one, and there is somebody to ask.
+pub(super) fn needs_witnesses(link: &Link) -> bool {
+    link.sentinels.is_some() || link.options.keys.member().is_some()
+}
 
 /// Whether each of these parts is known to belong to the server at the other end of `live`, by witnesses
 /// that are asked now. A server of its own needs none.
