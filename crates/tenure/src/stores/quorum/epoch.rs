@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tenure_core::{Moment, Timestamp};
 
+use super::Shared;
+
 /// Ties the quorum's timestamps to the client's clock. Every client of a quorum has a clock of its
 /// own: what they have in common are the members' clocks, and only differences of those count.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,31 @@ impl Reading {
     /// The end of a lease that was to last `ttl` at most: a clock that was set back makes none longer.
     pub(super) fn end(&self, expiry: Timestamp, ttl: Duration) -> Moment {
         self.here(expiry.min(self.now.plus(ttl)))
+    }
+}
+
+impl Shared {
+    /// The latest that a request sent at `now` may be carried out, by the member's clock.
+    pub(super) fn not_after(
+        &self,
+        member: usize,
+        now: Moment,
+        limit: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let member = &self.members[member];
+        let ours = member.clock_at(now.plus(self.adrift()));
+        let theirs = limit.and_then(|limit| {
+            let passed = now.since(self.epoch.moment(limit));
+            let reading = member.clock_at(self.epoch.moment(limit).max(now))?;
+            let micros = u64::try_from(passed.as_micros()).unwrap_or(u64::MAX);
+            Some(Timestamp::from_micros(
+                reading.as_micros().saturating_sub(micros),
+            ))
+        });
+        match (ours, theirs) {
+            (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
+            (ours, theirs) => ours.or(theirs),
+        }
     }
 }
 

@@ -28,6 +28,7 @@ mod rivals;
 mod round;
 #[cfg(feature = "redis")]
 mod servers;
+mod settle;
 mod take;
 
 use std::sync::{Arc, Weak};
