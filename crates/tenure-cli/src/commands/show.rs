@@ -12,6 +12,9 @@ use crate::session::Session;
 use crate::settings::lock_name;
 use crate::store_choice::StoreChoice;
 
+/// What the name of a record begins with, before that of the lock.
+const RECORD: &str = "~once:";
+
 /// Prints all that is known about one lock.
 pub async fn execute(args: ShowArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
     let name = lock_name(&args.name)?;
@@ -20,9 +23,12 @@ pub async fn execute(args: ShowArgs, choice: StoreChoice, output: Output) -> Res
     if args.json {
         output.print_json(&Lock::new(&name, &snapshot, now))?;
     } else {
-        let mut text = describe(&name, &snapshot, now);
+        let mut text = match name.as_str().strip_prefix(RECORD) {
+            Some(job) => describe_record(&name, job, &snapshot, now),
+            None => describe(&name, &snapshot, now),
+        };
         // A name that is too long for a record has none.
-        if let Ok(record) = LockName::new(format!("~once:{name}")) {
+        if let Ok(record) = LockName::new(format!("{RECORD}{name}")) {
             let (now, record) = session.inspect(&record).await?;
             text.extend(record.holders.iter().map(|run| counted(run, now)));
         }
@@ -39,6 +45,22 @@ fn counted(run: &HolderView, now: Timestamp) -> String {
         "\n  counted   {}, for another {left} (--once-per)",
         who(run)
     )
+}
+
+/// A record is kept as a lock is, but nobody holds it: it stands for a run.
+fn describe_record(name: &LockName, job: &str, record: &Snapshot, now: Timestamp) -> String {
+    let mut text = if record.holders.is_empty() {
+        format!("{name}  no run of {job} is counted")
+    } else {
+        format!("{name}  stands for a run of {job}")
+    };
+    for run in &record.holders {
+        text += &counted(run, now);
+        if let (Some(owner), Some(fence)) = (run.owner, run.fence) {
+            text += &format!("\n            fence {fence}, lease id {}", owner.short());
+        }
+    }
+    text
 }
 
 fn describe(name: &LockName, snapshot: &Snapshot, now: Timestamp) -> String {

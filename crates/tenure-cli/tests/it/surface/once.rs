@@ -117,6 +117,21 @@ fn what_was_counted_is_not_listed_as_a_lock_that_is_held() {
 }
 
 #[test]
+fn the_record_is_shown_as_a_run_and_not_as_a_lock_that_is_held() {
+    let world = World::new();
+    let show = || world.run(&["show", "~once:job"]).exits(0).stdout;
+    assert_eq!(show(), "~once:job  no run of job is counted\n");
+    world.run(&daily(&["--owner", "ann", "true"])).exits(0);
+    let shown = show();
+    let first = "~once:job  stands for a run of job\n  counted   ok after ";
+    assert!(shown.starts_with(first), "{shown}");
+    assert!(
+        shown.contains("(ann pid ") && shown.contains("lease id ") && !shown.contains("held"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn force_release_of_the_record_lets_it_run_again() {
     let world = World::new();
     world.run(&daily(&["true"])).exits(0);
