@@ -57,7 +57,7 @@ impl StoreChoice {
     /// `--store`, else the environment, else the config files, else the user's own SQLite file.
     ///
     /// # Errors
-    /// If a config file is wrong, or there is no home folder to put the default file in.
+    /// If the URL is empty, a config file is wrong, or there is no home folder to put the default file in.
     pub fn resolve(flag: Option<&str>) -> Result<Self> {
         let mut choice = Self::find(flag)?;
         choice.url = absolute(choice.url);
@@ -186,7 +186,12 @@ impl StoreChoice {
 
 fn from_environment() -> Result<Option<StoreUrl>> {
     match env::var(STORE_VARIABLE) {
-        Ok(url) if url.trim().is_empty() => Ok(None),
+        // Most likely a secret that did not arrive: the default would be another lock on each machine.
+        Ok(url) if url.trim().is_empty() => Err(Failure::new(
+            Code::Usage,
+            format!("{STORE_VARIABLE} is empty"),
+        )
+        .help("unset it for the default, a file that this machine alone uses")),
         Ok(url) => Ok(Some(StoreUrl::new(url))),
         Err(env::VarError::NotPresent) => Ok(None),
         Err(env::VarError::NotUnicode(_)) => Err(Failure::new(

@@ -117,6 +117,7 @@ impl Taking<'_> {
                 let now = blocked.now.plus(age);
                 complaints::busy(
                     &self.lock.name,
+                    self.lock.mode,
                     &Blocked {
                         now,
                         ..blocked.clone()

@@ -44,6 +44,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse_ttl)]
     pub ttl: Duration,
     /// If busy: fail (exit 75), or skip the command quietly (exit 0)
+    ///
+    /// Skips only what is known to be busy. While the store recovers from a loss nobody knows, and that is an
+    /// error (T0307, exit 75), also with -q.
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub if_busy: IfBusy,
     /// If the lease is lost: kill, signal:NAME (USR1 for example), or warn

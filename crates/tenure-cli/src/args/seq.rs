@@ -22,7 +22,8 @@ pub struct SeqArgs {
     /// others may be in use before these are; 1 to 512
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub block: Option<u32>,
-    /// How long to wait for a store that cannot be asked or recovers from a loss of its data
+    /// How long to wait for a store that recovers from a loss of its data, or that answered before and cannot be
+    /// asked now; before its first answer never longer than 5s
     #[arg(long, value_name = "DURATION", default_value = "forever", value_parser = duration::parse_wait)]
     pub wait: Wait,
 }

@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::output::codes::Code;
 use crate::output::failure::{Failure, Result};
+use crate::output::human;
 use crate::output::view::{holder_sentence, who};
 use crate::session::Session;
 use crate::settings::lock_name;
@@ -30,22 +31,39 @@ pub async fn execute(args: ForceReleaseArgs, choice: StoreChoice, output: Output
     let (now, snapshot) = session.inspect(&name).await?;
     let (holder, lease) = choose(&name, &snapshot, &args.lease, now)?;
     if !args.yes && io::stdin().is_terminal() && output.on_terminal() {
-        output.say(&format!(
-            "{:?} is held by {}",
-            name.as_str(),
-            holder_sentence(holder, now)
-        ));
-        output.say("The old holder is not stopped by this: two may believe they hold the lock.");
+        let sentence = sentence(&name, holder, now);
+        output.say(&format!("{:?} is held by {sentence}", name.as_str()));
+        if !name.is_reserved() {
+            output
+                .say("The old holder is not stopped by this: two may believe they hold the lock.");
+        }
         confirm(&name, output)?;
     }
     session.force_release(&name, lease, &args.reason).await?;
-    output.note(&format!(
-        "took {:?} away from {}; it is not stopped by this, and its writes are refused only where \
-         the fence is checked",
-        name.as_str(),
-        who(holder)
-    ));
+    output.note(&done(&name, holder));
     Ok(Exit::Success)
+}
+
+/// A record of a run outlives it on purpose: nothing about its process is remarkable.
+fn sentence(name: &LockName, holder: &HolderView, now: Timestamp) -> String {
+    match (name.is_reserved(), holder.expiry) {
+        (true, Some(expiry)) => {
+            let left = human::duration(expiry.since(now));
+            format!("a record: {}, for another {left}", who(holder))
+        }
+        _ => holder_sentence(holder, now),
+    }
+}
+
+fn done(name: &LockName, holder: &HolderView) -> String {
+    let (text, who) = (name.as_str(), who(holder));
+    match text.strip_prefix("~once:") {
+        Some(run) => format!("this run of {run:?} counts no more: {who}"),
+        None => format!(
+            "took {text:?} away from {who}; it is not stopped by this, and its writes are refused only where \
+             the fence is checked"
+        ),
+    }
 }
 
 fn choose<'a>(
@@ -89,8 +107,8 @@ fn choose<'a>(
     }
 }
 
-fn no_such_holder(name: &LockName, snapshot: &Snapshot, id: &str, now: Timestamp) -> Failure {
-    let name = name.as_str();
+fn no_such_holder(lock: &LockName, snapshot: &Snapshot, id: &str, now: Timestamp) -> Failure {
+    let name = lock.as_str();
     let mut failure = Failure::new(
         Code::NoSuchLease,
         format!("no holder of {name:?} has the lease id {id}"),
@@ -99,7 +117,7 @@ fn no_such_holder(name: &LockName, snapshot: &Snapshot, id: &str, now: Timestamp
         let id = holder
             .owner
             .map_or_else(|| "foreign".into(), |owner| owner.short());
-        failure = failure.fact("held by", format!("{id}  {}", holder_sentence(holder, now)));
+        failure = failure.fact("held by", format!("{id}  {}", sentence(lock, holder, now)));
     }
     if snapshot.holders.is_empty() {
         failure = failure.fact("held by", "nobody: nothing to release");

@@ -10,12 +10,12 @@ use crate::store_choice::StoreChoice;
 
 /// Prints numbers that nobody else gets.
 pub async fn execute(args: SeqArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
-    crate::settings::lock_name(&args.name)?;
+    crate::settings::name_to_take(&args.name)?;
     let session = Session::open_patiently(choice, args.wait, output).await?;
     let numbers = session.numbers(&args.name, args.block, args.wait).await;
     let numbers = match numbers {
         // Otherwise our place in the queue stays behind for a while.
-        Err(failure) if failure.code == Code::Busy => {
+        Err(failure) if matches!(failure.code, Code::Busy | Code::Recovering) => {
             session.settle().await;
             return Err(failure);
         }

@@ -33,6 +33,8 @@ pub enum Code {
     NoSuchLease,
     /// It was run in this period before.
     Counted,
+    /// The store may have forgotten who holds what: not known to be busy, nor to be free.
+    Recovering,
     /// There is no such command.
     CommandNotFound,
     /// The command cannot be executed.
@@ -47,7 +49,7 @@ pub enum Code {
 
 impl Code {
     /// All of them, by number.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Unreachable,
         Self::NoAnswer,
         Self::AccessRefused,
@@ -62,6 +64,7 @@ impl Code {
         Self::OtherKind,
         Self::NoSuchLease,
         Self::Counted,
+        Self::Recovering,
         Self::CommandNotFound,
         Self::CommandNotExecutable,
         Self::HeldTooLong,
@@ -100,6 +103,7 @@ impl Code {
             Self::OtherKind => ("T0304", Exit::Usage, "other_kind"),
             Self::NoSuchLease => ("T0305", Exit::Lost, "no_such_lease"),
             Self::Counted => ("T0306", Exit::Busy, "counted"),
+            Self::Recovering => ("T0307", Exit::Busy, "recovering"),
             Self::CommandNotFound => ("T0401", Exit::NotFound, "not_found"),
             Self::CommandNotExecutable => ("T0402", Exit::NotExecutable, "not_executable"),
             Self::HeldTooLong => ("T0403", Exit::HeldTooLong, "hold_at_most"),

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use tenure::core::{Error, ErrorKind, ForcedRelease, LockName};
+use tenure::core::{Contention, Error, ErrorKind, ForcedRelease, LockName, Mode};
 use tenure::{Blocked, CountedRun, Ending};
 
 use super::codes::Code;
@@ -63,13 +63,15 @@ pub fn no_number(
     let told = |label: &str| error.context().find(|(key, _)| *key == label);
     match (error.kind(), wait) {
         (ErrorKind::Busy, _) => {
-            let failure = Failure::new(Code::Busy, format!("no number of {name:?} yet"));
-            error.context().fold(failure, |failure, (label, text)| {
-                match label.starts_with("if ") {
-                    true => failure.help(format!("{label}: {text}{}", store_option(choice))),
-                    false => failure.fact(label, text),
-                }
-            })
+            let code = match told("recovering") {
+                Some(_) => Code::Recovering,
+                None => Code::Busy,
+            };
+            let failure = Failure::new(code, format!("no number of {name:?} yet"));
+            let failure = error
+                .context()
+                .fold(failure, |failure, (label, text)| failure.fact(label, text));
+            failure.help(format!("why: tenure doctor{}", store_option(choice)))
         }
         (ErrorKind::Unavailable, Some(wait)) if !wait.is_zero() => match told("because") {
             Some((_, why)) => {
@@ -87,10 +89,21 @@ pub fn no_number(
     }
 }
 
-/// Somebody else holds the lock.
-pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure {
-    let mut failure = Failure::new(Code::Busy, format!("{:?} is busy", name.as_str()));
+/// Somebody else holds the lock; or nobody may, but the store is not sure and lets nobody in. That is not
+/// what `--if-busy skip` skips: if all did, nobody would run it.
+pub fn busy(name: &LockName, mode: Mode, blocked: &Blocked, choice: &StoreChoice) -> Failure {
     let contention = &blocked.contention;
+    let unknown = blocked.recovering().is_some() && !is_in_the_way(contention, mode);
+    let mut failure = match unknown {
+        true => Failure::new(
+            Code::Recovering,
+            format!(
+                "the store is recovering, and whether {:?} is busy is not known",
+                name.as_str()
+            ),
+        ),
+        false => Failure::new(Code::Busy, format!("{:?} is busy", name.as_str())),
+    };
     if let Some(left) = blocked.recovering() {
         failure = failure.fact("recovering", recovering(left, contention.restless, choice));
     }
@@ -120,6 +133,16 @@ pub fn busy(name: &LockName, blocked: &Blocked, choice: &StoreChoice) -> Failure
         help += &format!(" · stuck? tenure force-release {word} --lease {id} --reason …{option}");
     }
     failure.help(help)
+}
+
+/// Whether those who are known to hold it keep out whoever wants it in this way.
+fn is_in_the_way(contention: &Contention, mode: Mode) -> bool {
+    let holders = &contention.holders;
+    match mode {
+        Mode::Exclusive => !holders.is_empty(),
+        Mode::Shared => holders.iter().any(|it| it.mode != Mode::Shared),
+        Mode::Permits(permits) => contention.holder_count >= permits.capacity(),
+    }
 }
 
 /// Somebody has run it in this period.
@@ -165,7 +188,7 @@ fn recovering(left: Duration, restless: bool, choice: &StoreChoice) -> String {
     }
     format!(
         "{left} left: the store has just started, or lost data, and lets nobody in before all that it \
-         may have forgotten has ended (if it is known to be new: tenure doctor --init{option})"
+         may have forgotten has ended (why: tenure doctor{option})"
     )
 }
 

@@ -146,7 +146,7 @@ fn plain(name: &str, view: &WaitView) -> String {
         text += if left.restless {
             ": it may never open, see tenure doctor"
         } else {
-            " (if it is known to be new: tenure doctor --init)"
+            " (why: tenure doctor)"
         };
     }
     if let Some(trouble) = &view.store_trouble {

@@ -97,7 +97,7 @@ impl RunSettings {
             count: args.count,
         });
         if let Some(once) = &once {
-            super::ttl(once.period)?;
+            period(once.period)?;
             // The record of the run is kept beside the lock, under a longer name.
             super::lock_name(&format!("~once:{}", args.name))?;
         }
@@ -166,6 +166,19 @@ impl RunSettings {
             )
         })
     }
+}
+
+// It is kept as a lease of that length.
+fn period(period: Duration) -> Result<()> {
+    if period <= Ttl::MAX.duration() {
+        return super::ttl(period).map(drop);
+    }
+    let days = Ttl::MAX.duration().as_secs() / 86_400;
+    let what = format!(
+        "a period of {} is too long for --once-per: at most {days}d",
+        human::duration(period)
+    );
+    Err(Failure::new(Code::Usage, what))
 }
 
 // The command must have time to end between the first missed renewal and the end of the lease.

@@ -167,8 +167,6 @@ pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error
         if blocked.contention.restless {
             let advice = "the store recovers again and again, and may never let anybody in";
             error = error.with("restless", advice);
-        } else {
-            error = error.with("if it is known to be new", "tenure doctor --init");
         }
     }
     if let Some(holder) = blocked.contention.holders.first() {

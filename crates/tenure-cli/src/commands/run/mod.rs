@@ -234,7 +234,7 @@ impl Run<'_> {
         let why = failure
             .facts()
             .iter()
-            .find(|(label, _)| matches!(*label, "recovering" | "held by" | "run by"));
+            .find(|(label, _)| matches!(*label, "held by" | "run by"));
         let why = why.map_or_else(String::new, |(label, text)| format!(" ({label} {text})"));
         self.output
             .note(&format!("{}, skipped{why}", failure.what()));

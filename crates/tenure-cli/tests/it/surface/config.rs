@@ -50,10 +50,19 @@ fn a_file_without_a_store_is_passed_over() {
 }
 
 #[test]
-fn an_empty_variable_is_no_choice() {
+fn an_empty_variable_is_refused_because_the_default_is_another_lock_on_each_machine() {
     let world = World::new();
-    let done = super::world::Done::of(world.tenure(&["ls"]).env("TENURE_STORE", ""));
-    done.exits(0).says("no locks held");
+    for empty in ["", " "] {
+        for line in [&["ls"][..], &["run", "x", "true"]] {
+            let done = super::world::Done::of(world.tenure(line).env("TENURE_STORE", empty));
+            done.exits(64)
+                .says("error[T0202]: TENURE_STORE is empty")
+                .says("unset it for the default");
+        }
+        // Whoever says it otherwise does not need it.
+        let line = ["ls", "--store", "sqlite:locks.db"];
+        super::world::Done::of(world.tenure(&line).env("TENURE_STORE", empty)).exits(0);
+    }
 }
 
 #[test]

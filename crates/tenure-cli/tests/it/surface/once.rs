@@ -52,6 +52,30 @@ fn whoever_comes_second_is_told_who_ran_it_when_and_how() {
         .silently();
     // The lock itself is free.
     world.run(&["run", "job", "--no-wait", "true"]).exits(0);
+    world
+        .run(&["run", "job", "--once-per", "1000d", "true"])
+        .exits(64)
+        .says("a period of 1000d");
+}
+
+#[test]
+fn a_run_that_is_made_to_count_no_more_is_not_described_as_a_crash() {
+    let world = World::new();
+    world.run(&daily(&["--owner", "ann", "true"])).exits(0);
+    let take = |id: &str| {
+        let line = ["force-release", "~once:job", "--lease", id, "--reason", "x"];
+        world.run(&line)
+    };
+    let wrong = take("00000000")
+        .exits(79)
+        .says("a record: ok after ")
+        .says("ann pid ");
+    assert!(!wrong.stderr.contains("crash"), "{}", wrong.stderr);
+    let shown = world.json(&["show", "~once:job", "--json"]);
+    let id = shown["holders"][0]["lease"].as_str().expect("an id");
+    let done = take(id).exits(0).says("counts no more: ok after ");
+    assert!(!done.stderr.contains("stopped"), "{}", done.stderr);
+    world.run(&daily(&["true"])).exits(0);
 }
 
 #[test]

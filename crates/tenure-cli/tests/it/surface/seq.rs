@@ -39,6 +39,10 @@ fn what_cannot_be_is_refused() {
     world.run(&["seq", "orders", "--block", "513"]).exits(64);
     world.run(&["seq", " "]).exits(64);
     world
+        .run(&["seq", "~x"])
+        .exits(64)
+        .says("a name that begins with ~");
+    world
         .run(&["seq", "x", "--store", "redis://127.0.0.1:1", "--wait", "0"])
         .exits(69);
 }
@@ -52,7 +56,7 @@ fn a_number_that_does_not_come_is_explained_in_the_users_words() {
     let done = world
         .run(&["seq", "orders", "--store", &url, "--wait", "300ms"])
         .exits(75)
-        .says("no number of \"orders\" yet")
+        .says("error[T0307]: no number of \"orders\" yet")
         .says("recovering");
     for internal in ["~sequence", "lock", "µs", "ns"] {
         assert!(!done.stderr.contains(internal), "{}", done.stderr);
