@@ -11,7 +11,7 @@ mod turn;
 use std::fmt;
 use std::time::Duration;
 
-use tenure_core::{Error, ErrorKind, Lease, Mode, Timestamp, Ttl};
+use tenure_core::{Error, ErrorKind, Lease, Mode, Retry, Timestamp, Ttl};
 
 use self::period::{Begins, Period};
 use crate::client::Tenure;
@@ -166,8 +166,12 @@ impl OncePer {
     /// Dropping the future leaves neither lock nor queue place behind. If it was about to begin a run that
     /// counts from its start, that may count.
     pub async fn begin(&self) -> Result<Turn, Error> {
-        if let Some(counted) = self.counted().await? {
-            return Ok(Turn::Counted(counted));
+        match self.counted().await {
+            Ok(Some(counted)) => return Ok(Turn::Counted(counted)),
+            // An outage is sat out as the lock is told to, and under the lock it is looked again.
+            Err(error) if error.retry() == Retry::Later => {}
+            Err(error) => return Err(error),
+            Ok(None) => {}
         }
         let guard = self.lock.clone().acquire().await?;
         self.begin_under(guard).await

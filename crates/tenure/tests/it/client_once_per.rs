@@ -91,6 +91,16 @@ async fn an_offset_moves_the_boundary() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outage_is_sat_out_as_by_a_lock() {
+    let world = World::new().await;
+    let once = world.tenure.once_per("nightly", DAY).wait(secs(60));
+    world.script(Rule::on_everything().times(3).does(Fault::Fail));
+    succeed(&once).await;
+    world.script(Rule::on("inspect").of(RECORD).times(1).does(Fault::Fail));
+    counted(once.begin().await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failure_is_not_counted_and_the_next_who_waits_runs_it() {
     let world = World::new().await;
     let other = world.other_client().await;
