@@ -296,6 +296,25 @@ async fn a_replica_that_took_over_does_not_begin_to_wait_before_the_others_name_
     drop(eventually_async("it opens by itself", open).await);
 }
 
+/// It shows that it had a replica, as one that was promoted would, but the slot's record is its own.
+#[tokio::test]
+async fn a_primary_with_a_replica_that_restarts_opens_while_a_majority_is_there() {
+    let mut cluster = Cluster::start_with_replica();
+    for node in &cluster.nodes {
+        node.command(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+    }
+    let url = url(&cluster, "strict", SHORT);
+    let opened = tenure::initialize(&url, Assurance::NothingIsHeld).await;
+    opened.expect("it serves");
+    let name = cluster.name_at(0, "restarted");
+    cluster.nodes[2].kill();
+    assert_eq!(cluster.nodes[0].command(&["SAVE"]), "OK");
+    cluster.nodes[0].restart();
+    let tenure = tenure::connect(&url).await.expect("it serves");
+    let open = async || try_take(&tenure, &name).await.ok().flatten();
+    drop(eventually_async("it opens", open).await);
+}
+
 #[tokio::test]
 async fn a_new_cluster_makes_its_first_user_wait_once_for_all_slots_of_a_node() {
     let cluster = Cluster::start();

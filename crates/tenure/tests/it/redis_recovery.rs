@@ -173,6 +173,27 @@ async fn switched_off_it_gives_away_what_is_held() {
     assert!(second.fence() > guard.fence(), "fences grow all the same");
 }
 
+/// Its record is none of ours, as one that is older than numbers of databases, but what it waits for may be.
+#[tokio::test]
+async fn a_record_of_another_database_is_not_replaced_by_one_that_opens_sooner() {
+    let server = RedisServer::start();
+    let url = format!("redis://{}/1?max_ttl=3s&recovery=open", server.address());
+    store(&url).await;
+    let mut session = server.session();
+    session.command(&["SELECT", "1"]);
+    let record = session.command(&["GET", RECORD]).replace("/1 ", " ");
+    let mut words: Vec<&str> = record.split(' ').collect();
+    words[2] = "9999999999999999";
+    session.command(&["SET", RECORD, &words.join(" ")]);
+    let tenure = tenure::connect(&url).await.expect("served");
+    let attempt = tenure
+        .lock("lock")
+        .ttl(Duration::from_secs(3))
+        .try_acquire();
+    let attempt = attempt.await.expect("served");
+    assert!(is_recovering(&attempt), "{attempt:?}");
+}
+
 /// What makes a server save every write before it acknowledges it.
 pub(crate) const SAVES: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 

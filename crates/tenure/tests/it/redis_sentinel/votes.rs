@@ -138,3 +138,28 @@ async fn a_failover_that_cannot_succeed_holds_nobody_up_for_long() {
         "{granted:?}"
     );
 }
+
+/// It was promoted, forgot everything, and then nobody heard of it for long.
+#[tokio::test]
+async fn the_age_of_a_primary_is_no_excuse() {
+    let (old, new) = (RedisServer::start(), RedisServer::start());
+    let fake = FakeSentinel::start(Says::naming(&old)).await;
+    let url = format!(
+        "redis+sentinel://{}/{SERVICE}?recovery=careful&max_ttl=1s",
+        fake.address()
+    );
+    let mut short = bid();
+    short.ttl = Ttl::new(Duration::from_secs(1)).expect("long enough");
+    let acquire = Action::Acquire(short);
+    eventually("it is older than any lease", || {
+        let about = new.command(&["INFO", "server"]);
+        let mut lines = about.lines();
+        let age = lines.find_map(|line| line.strip_prefix("uptime_in_seconds:"));
+        age.filter(|age| age.trim().parse::<u32>().is_ok_and(|age| age > 3))
+            .map(drop)
+    });
+    fake.change(|says| says.primary = new.port());
+    let peer = peer(&url).await;
+    let reply = answered(&peer, "it is named", acquire).await;
+    assert!(matches!(reply.outcome, Outcome::Busy(_)), "{reply:?}");
+}

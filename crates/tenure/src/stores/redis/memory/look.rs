@@ -21,6 +21,10 @@ pub(super) struct Look {
     pub(super) wipes: Option<u64>,
     /// Its clock.
     pub(super) now: Timestamp,
+    /// Which node of a cluster it is.
+    pub(super) node: Option<String>,
+    /// For how long a record that does not count lets nobody in.
+    pub(super) pending: Duration,
 }
 
 impl Look {
@@ -55,7 +59,13 @@ pub(super) async fn look(
     for part in parts {
         pipeline.cmd("GET").arg(link.options.keys.record(*part));
     }
+    let is_node = link.options.keys.member().is_some();
+    if is_node {
+        pipeline.cmd("CLUSTER").arg("MYID");
+    }
     let mut values = link.send_all(live, &pipeline, deadline).await?;
+    let node = values.pop_if(|_| is_node);
+    let node = node.and_then(|node| text_of(node).ok());
     let records = values.split_off(values.len().min(6));
     let Ok([time, server, replication, append, rewrite, memory]) = <[Value; 6]>::try_from(values)
     else {
@@ -105,6 +115,8 @@ pub(super) async fn look(
     let look = |text: String| {
         let record = read(&text);
         let wiped = record.as_ref().is_some_and(swapped);
+        let until = record.as_ref().filter(|_| wiped).map(|it| it.until);
+        let pending = until.map_or(Duration::ZERO, |until| until.since(now));
         let record = record.filter(|_| !wiped);
         let wipes = traces.filter(|_| !record.as_ref().is_some_and(its));
         let mut seen = seen.clone();
@@ -115,6 +127,8 @@ pub(super) async fn look(
             seen,
             wipes,
             now,
+            node: node.clone(),
+            pending,
         }
     };
     Ok(Some(texts.into_iter().map(|it| it.map(look)).collect()))

@@ -68,7 +68,7 @@ pub(super) async fn meet(
                 Ok(Judged::Met(known)) => met[index] = Some(Ok(Some(known))),
                 Ok(Judged::Begins(look, beginning)) => {
                     waits = waits.or(parts[index].filter(|_| !beginning.wait.is_zero()));
-                    begins.push((parts[index], look, beginning));
+                    begins.push((parts[index], *look, beginning));
                 }
                 Err(failure) => met[index] = Some(Err(failure)),
             }
@@ -124,7 +124,7 @@ async fn written(
 pub(super) enum Judged {
     Met(Met),
     /// A new life begins.
-    Begins(Look, Beginning),
+    Begins(Box<Look>, Beginning),
 }
 
 /// Decides whether this part of the server remembers.
@@ -157,7 +157,7 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
                 durable,
                 earlier: began,
             };
-            Ok(Judged::Begins(look, beginning))
+            Ok(Judged::Begins(Box::new(look), beginning))
         }
         // A newcomer has taken it for new, but we know that it was in use.
         (Hello::Known(life), Some(record))
@@ -173,7 +173,7 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
                 durable,
                 earlier: merged(&record.began[1..], &remembered),
             };
-            Ok(Judged::Begins(look, beginning))
+            Ok(Judged::Begins(Box::new(look), beginning))
         }
         (Hello::Known(_), Some(record)) => {
             let record = Record {
@@ -188,6 +188,13 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
         }
         (Hello::Disagree { max_ttl }, _) => Err(disagreement(&link.options, part, max_ttl)),
         (Hello::Begin { wait, cause }, _) => {
+            let new = record.is_none() && caution.recovery == Recovery::Open;
+            // What another server granted, and others confirmed until now, does not end sooner because this one
+            // is old.
+            let wait = match needs_witnesses(link) && !new {
+                true => greeting.max_ttl,
+                false => wait.max(look.pending.min(greeting.max_ttl)),
+            };
             let beginning = Beginning {
                 life: new_life()?,
                 wait,
@@ -196,7 +203,7 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
                 durable,
                 earlier: began,
             };
-            Ok(Judged::Begins(look, beginning))
+            Ok(Judged::Begins(Box::new(look), beginning))
         }
         (Hello::Known(_), None) => Err(interference()),
     }
@@ -294,7 +301,7 @@ pub(super) async fn write(
             .arg(wipes.as_deref().unwrap_or("-"))
             .arg(beginning.micros())
             .arg(beginning.life.to_string())
-            .arg(beginning.words(&look.seen, witnessed));
+            .arg(beginning.words(&look.seen, witnessed, look.node.as_deref()));
     }
     let values = link.send_all(live, &commands, deadline).await?;
     let values = values.into_iter().skip(usize::from(hash.is_some()));

@@ -1,10 +1,10 @@
 //! The record as it is written in Redis:
-//! `v1 <life> <until> <run> <line> <max_ttl> <durable> <cause> <wait> <earlier> <witnessed>`. The first three words
-//! are settle.lua's.
+//! `v1 <life> <until> <run> <line> <max_ttl> <durable> <cause> <wait> <earlier> <witnessed> <node>`. The first three
+//! words are settle.lua's.
 //!
 //! `wait` is how long before `until` the life began, in microseconds; `earlier` when the lives before it
 //! did, the newest first, with commas between, or "-". `witnessed` is that word or "-": whether somebody besides the
-//! server was asked before it was written. Whoever does not know the last words leaves them out.
+//! server was asked before it was written; `node` the id of the node of a cluster, or "-". Whoever does not know the last words leaves them out.
 
 use std::time::Duration;
 
@@ -44,6 +44,11 @@ pub(super) fn is_witnessed(text: &str) -> bool {
     text.split(' ').nth(10) == Some(WITNESSED)
 }
 
+/// Which node of a cluster wrote a record, if it says so.
+pub(super) fn node_of(text: &str) -> Option<&str> {
+    text.split(' ').nth(11).filter(|node| *node != "-")
+}
+
 const WITNESSED: &str = "witnessed";
 
 /// Why a server waits, of the server.
@@ -77,7 +82,7 @@ impl Beginning {
     }
 
     /// All words of the record after `until`.
-    pub(super) fn words(&self, seen: &Seen, witnessed: bool) -> String {
+    pub(super) fn words(&self, seen: &Seen, witnessed: bool, node: Option<&str>) -> String {
         let Seen { run, line, .. } = seen;
         let durable = if self.durable { "durable" } else { "-" };
         let (max_ttl, cause) = (self.max_ttl.as_millis(), self.cause.word());
@@ -89,7 +94,8 @@ impl Beginning {
         };
         let wait = self.micros();
         let witnessed = if witnessed { WITNESSED } else { "-" };
-        format!("{run} {line} {max_ttl} {durable} {cause} {wait} {earlier} {witnessed}")
+        let node = node.unwrap_or("-");
+        format!("{run} {line} {max_ttl} {durable} {cause} {wait} {earlier} {witnessed} {node}")
     }
 }
 
@@ -136,9 +142,11 @@ mod tests {
                 earlier,
             };
             let witnessed = earlier_count > 0;
-            let words = beginning.words(&seen(), witnessed);
+            let node = witnessed.then_some("node");
+            let words = beginning.words(&seen(), witnessed, node);
             let text = format!("v1 {} 103000000 {words}", beginning.life);
             assert_eq!(is_witnessed(&text), witnessed, "{text}");
+            assert_eq!(node_of(&text), node, "{text}");
             let record = read(&text).expect("a record");
             assert_eq!(record.life, beginning.life);
             assert!(record.is_of(&seen()));

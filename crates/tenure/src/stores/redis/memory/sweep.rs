@@ -46,7 +46,7 @@ pub(super) async fn sweep(
     };
     let looked = parts.iter().zip(looks);
     let begins = looked.filter_map(|(part, look)| match judge(link, *part, look.ok()?).ok()? {
-        Judged::Begins(look, beginning) => Some((*part, look, beginning)),
+        Judged::Begins(look, beginning) => Some((*part, *look, beginning)),
         Judged::Met(_) => None,
     });
     let begins: Vec<_> = begins.collect();

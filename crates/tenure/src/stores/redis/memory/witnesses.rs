@@ -16,7 +16,7 @@ use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
 use super::Part;
 use super::look::Look;
-use super::record::Beginning;
+use super::record::{Beginning, node_of};
 
 /// Witnesses that need longer are not heard: whoever asks is to be told why it has to wait.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,12 +50,22 @@ pub(super) async fn confirmed(
         Some((node, nodes)) => {
             let slots = begins.iter().map(|(part, ..)| part.unwrap_or_default());
             let slots: Vec<u16> = slots.collect();
-            let promoted = begins.iter().any(|(_, look, _)| look.seen.took_over);
+            let promoted = begins.iter().any(|(_, look, _)| is_promoted(look));
             nodes
                 .confirm_beginning(node, &slots, promoted, deadline)
                 .await
         }
         None => vec![Err(gone()); begins.len()],
+    }
+}
+
+/// Whether a node may have its voice from another, whose place it took. A record tells who had the slot when its
+/// data was written; without one it has to be asked of the server, which shows it also after a restart
+/// if it has had replicas itself.
+fn is_promoted(look: &Look) -> bool {
+    match (node_of(&look.text), &look.node) {
+        (Some(wrote), Some(node)) => wrote != node,
+        _ => look.seen.took_over,
     }
 }
 
