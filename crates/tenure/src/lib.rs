@@ -86,6 +86,8 @@ pub use once_per::{CountedRun, Ending, Once, OnceGuard, OncePer, Turn};
 pub use owner::Owner;
 pub use sequence::Sequence;
 pub use standing::{Loss, Standing};
+#[cfg(feature = "redis")]
+pub use stores::redis::RedisCache;
 pub use tenure_core as core;
 pub use tenure_core::{
     Contention, Error, ErrorKind, Fence, Finding, ForcedRelease, Guarantees, HolderView, Kind,

@@ -2,7 +2,7 @@
 //! Three acts: all is well; the loader fails twice, and each time *one* reader takes over; the process
 //! that loads dies, and one takes over when its lease has ended.
 //!
-//! The cache is this example's own; `tenure::stores::redis::RedisCache` is a ready one.
+//! The cache is this example's own; `tenure::RedisCache` is a ready one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -172,7 +172,9 @@ pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error
     if let Some(holder) = blocked.contention.holders.first() {
         error = error.with("held by", &holder.party);
         if let Some(held_for) = blocked.held_for(holder) {
-            error = error.with("for", Spelled(held_for));
+            // Since then we have waited, and it may have been renewed or handed on.
+            let when = "when the store last answered";
+            error = error.with("for", format_args!("{} {when}", Spelled(held_for)));
         }
     }
     error

@@ -53,7 +53,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 ///         println!("{}", result.expect("did not fail"));
 ///         recorded?; // it succeeded, but somebody may run it again
 ///     }
-///     Once::Counted(run) => println!("{} ran it {:?} ago", run.by, run.started_ago()),
+///     Once::Counted(run) => println!("{run}"), // who, when, how it ended, until when it counts
 /// }
 /// # assert!(matches!(nightly.begin().await?, tenure::Turn::Counted(_)));
 /// # Ok(()) }

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use tenure_core::{HolderView, Lease, Party, Snapshot, Timestamp};
+use tenure_core::{HolderView, Lease, Party, Snapshot, Spelled, Timestamp};
 
 /// What is put before a name for the record of its counted run.
 const PREFIX: &str = "~once:";
@@ -87,6 +87,19 @@ impl CountedRun {
     }
 }
 
+/// For people: `ann@web-1 pid 7 ran it 4m12s ago, for 12s: succeeded; it counts for another 20h`.
+impl fmt::Display for CountedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, ending, .. } = self;
+        let ago = Spelled(self.started_ago());
+        match self.took() {
+            Some(took) => write!(f, "{by} ran it {ago} ago, for {}: {ending}", Spelled(took))?,
+            None => write!(f, "{by} started it {ago} ago and {ending}")?,
+        }
+        write!(f, "; it counts for another {}", Spelled(self.counts_for()))
+    }
+}
+
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -158,6 +171,33 @@ mod tests {
         ] {
             assert_eq!(parse(&label(&ending, took)), (ending, Some(took)));
         }
+    }
+
+    #[test]
+    fn a_counted_run_says_who_when_how_and_until_when() {
+        let at = |seconds: u64| Timestamp::from_micros(seconds * 1_000_000);
+        let run = CountedRun {
+            by: Party::new("ann@web-1", "", "web-1", 7),
+            started: at(100),
+            ended: Some(at(112)),
+            ending: Ending::Failed("exit code 3".to_owned()),
+            until: at(412),
+            now: at(352),
+            lease: None,
+        };
+        assert_eq!(
+            run.to_string(),
+            "ann@web-1 pid 7 ran it 4m12s ago, for 12s: failed: exit code 3; it counts for another 1m"
+        );
+        let runs = CountedRun {
+            ended: None,
+            ending: Ending::Unknown,
+            ..run
+        };
+        assert_eq!(
+            runs.to_string(),
+            "ann@web-1 pid 7 started it 4m12s ago and has not said how it ended; it counts for another 1m"
+        );
     }
 
     #[test]

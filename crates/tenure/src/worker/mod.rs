@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use tenure_core::{Clocks, Error, ErrorKind, Fence, LockName, Moment, Retry};
+use tenure_core::{Clocks, Error, ErrorKind, Fence, LockName, Moment, Retry, Spelled};
 
 use crate::client::Tenure;
 use crate::guard::Guard;
@@ -37,6 +37,9 @@ pub struct WorkerPool {
 /// # What is not guaranteed
 /// - **After it is lost, somebody else has it.** As with every lock, nothing stops this process from going on with it; ask
 ///   [`ensure`](Self::ensure) before each use, or await [`lost`](Self::lost) and stop. [`Ids`] needs neither.
+/// - **The number of a process that ends without [`release`](Self::release)** (killed, crashed, or with a runtime that is gone before
+///   what dropping starts is done) **stays taken until its lease ends**, 30 s if no [`ttl`](WorkerPool::ttl) is said: only SQLite sees
+///   processes die. Make the pool larger than the fleet is when all of it restarts at once.
 /// - The numbers in use are not the lowest, and a process that restarts gets another one.
 ///
 /// ```
@@ -59,6 +62,16 @@ pub struct WorkerNumber {
     taken: Moment,
     /// By how many clocks the store tells the time.
     clocks: Clocks,
+}
+
+/// What came of trying.
+#[derive(Debug)]
+enum Tried {
+    Taken(WorkerNumber),
+    Refused {
+        /// For how long nobody is let in, because the store may have forgotten who has what.
+        recovering: Option<Duration>,
+    },
 }
 
 /// How many numbers are tried before the store is asked which are free: with half of them taken, one
@@ -98,7 +111,7 @@ impl WorkerPool {
     /// Takes a number: one round trip while the pool is rather empty, a few if it is rather full.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] if all are taken, [`ErrorKind::Unavailable`] if the store could not be asked, for as
+    /// [`ErrorKind::Busy`] if all are taken or the store recovers, which it says, [`ErrorKind::Unavailable`] if the store could not be asked, for as
     /// long as [`wait`](Self::wait) says; [`ErrorKind::InvalidInput`] for a bad name or an empty pool.
     ///
     /// # Cancel safety
@@ -114,8 +127,8 @@ impl WorkerPool {
         let mut pause = FIRST_PAUSE;
         loop {
             let failure = match self.try_some().await {
-                Ok(Some(taken)) => return Ok(taken),
-                Ok(None) => self.full(),
+                Ok(Tried::Taken(number)) => return Ok(number),
+                Ok(Tried::Refused { recovering }) => self.none_left(recovering),
                 Err(error) if error.retry() == Retry::Later => error,
                 Err(error) => return Err(error),
             };
@@ -129,14 +142,18 @@ impl WorkerPool {
     }
 
     /// Tries a few at random, then those of which the store says that they are free.
-    async fn try_some(&self) -> Result<Option<WorkerNumber>, Error> {
+    async fn try_some(&self) -> Result<Tried, Error> {
         let mut tried = HashSet::new();
+        // On a cluster, each slot recovers for itself.
+        let mut recovers = None;
         for _ in 0..TRIES {
             let number = any_below(self.size);
-            if tried.insert(number)
-                && let Some(taken) = self.try_number(number).await?
-            {
-                return Ok(Some(taken));
+            if !tried.insert(number) {
+                continue;
+            }
+            match self.try_number(number).await? {
+                Tried::Refused { recovering } => recovers = recovers.max(recovering),
+                taken @ Tried::Taken(_) => return Ok(taken),
             }
         }
         let prefix = self.lock_name("");
@@ -149,14 +166,16 @@ impl WorkerPool {
         for _ in 0..TRIES.min(free.len()) {
             let chosen = any_below(u32::try_from(free.len()).unwrap_or(u32::MAX));
             let number = free.swap_remove(chosen as usize);
-            if let Some(taken) = self.try_number(number).await? {
-                return Ok(Some(taken));
+            match self.try_number(number).await? {
+                Tried::Refused { recovering } => recovers = recovers.max(recovering),
+                taken @ Tried::Taken(_) => return Ok(taken),
             }
         }
-        Ok(None)
+        let recovering = recovers;
+        Ok(Tried::Refused { recovering })
     }
 
-    async fn try_number(&self, number: u32) -> Result<Option<WorkerNumber>, Error> {
+    async fn try_number(&self, number: u32) -> Result<Tried, Error> {
         let lock = self.tenure.lock(self.lock_name(&number.to_string()));
         let lock = lock.reserved();
         let lock = match self.ttl {
@@ -164,14 +183,16 @@ impl WorkerPool {
             None => lock,
         };
         match lock.local_handover(false).try_acquire().await? {
-            Attempt::Acquired(guard) => Ok(Some(WorkerNumber {
+            Attempt::Acquired(guard) => Ok(Tried::Taken(WorkerNumber {
                 tenure: self.tenure.clone(),
                 number,
                 guard,
                 taken: self.tenure.clock().now(),
                 clocks: self.tenure.guarantees().clocks,
             })),
-            Attempt::Busy(_) => Ok(None),
+            Attempt::Busy(blocked) => Ok(Tried::Refused {
+                recovering: blocked.recovering(),
+            }),
         }
     }
 
@@ -179,9 +200,16 @@ impl WorkerPool {
         format!("~worker:{}:{number}", self.name)
     }
 
-    fn full(&self) -> Error {
+    fn none_left(&self, recovering: Option<Duration>) -> Error {
         let Self { name, size, .. } = self;
-        let what = format!("all {size} numbers of {name:?} are taken, or the store recovers");
+        let what = match recovering {
+            Some(left) => format!(
+                "no number of {name:?} is given before the store has recovered, {} left: it may have \
+                 forgotten which are taken",
+                Spelled(left)
+            ),
+            None => format!("all {size} numbers of {name:?} are taken"),
+        };
         Error::new(ErrorKind::Busy, what)
     }
 }

@@ -24,6 +24,8 @@ pub(super) async fn no_two_have_the_same_number(place: &Place) {
     assert_eq!(numbers, (0..6).collect());
     let refused = take(&two, 6).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+    let said = "all 6 numbers of \"importers\" are taken";
+    assert!(refused.to_string().contains(said), "{refused}");
     let gone = taken.pop().unwrap();
     let (number, fence) = (gone.number(), gone.fence());
     gone.release().await.unwrap();
@@ -256,6 +258,18 @@ mod on_redis {
             made.push(ids.next().await.unwrap());
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_recovers_is_not_taken_for_a_full_pool() {
+        let server = RedisServer::start();
+        let url = format!("redis://{}", server.address());
+        let tenure = tenure::connect(&url).await.unwrap();
+        let refused = take(&tenure, 6).await.unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("before the store has recovered"), "{text}");
+        assert!(!text.contains("numbers of"), "{text}");
+        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
     }
 
     #[tokio::test]

@@ -22,13 +22,29 @@ use crate::coalesce::{Cached, Coalesce, Served};
 ///
 /// The key of a value is `~tenure:cache:`, the prefix of the URL and the key; it is a hash
 /// with the value (`v`), the fence of whoever wrote it (`f`) and for how many milliseconds it was to be kept (`k`).
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tenure::{Error, RedisCache};
+///
+/// # async fn example() -> Result<(), Error> {
+/// let tenure = tenure::connect("redis://locks.internal").await?;
+/// let cache = RedisCache::new("redis://cache.internal", tenure.clock().clone())?;
+///
+/// let page = tenure.coalesce("page/1").fresh_for(Duration::from_secs(60));
+/// let load = || async { Ok::<_, Error>(b"<h1>slow to build</h1>".to_vec()) };
+/// let served = page.through(&cache, load).await?;
+/// println!("{} bytes, from {:?}", served.value.len(), served.source);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RedisCache {
     link: Arc<Link>,
 }
 
 impl RedisCache {
-    /// A cache on the server at `url`, which says the same as for a store. Connects when it is first
+    /// A cache on the server at `url`, which says the same as for a store; `clock` is
+    /// [`Tenure::clock`](crate::Tenure::clock), cloned. Connects when it is first
     /// used, and again whenever the connection was lost.
     ///
     /// # Errors
