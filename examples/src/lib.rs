@@ -112,10 +112,17 @@ impl Common {
     )]
     fn direct(&self, direct: impl FnOnce(&mut Stage) -> Outcome) -> Outcome<ExitCode> {
         let mut stage = Stage::new(self.store.clone())?;
-        println!(
-            "the locks of this run have names that begin with {}",
-            stage.name("")
-        );
+        if self.store.is_some() {
+            // What is wrong with it is told once, and not by every process.
+            let client = stage.client()?;
+            client.block_on(client.client().list(&stage.name("")))?;
+        }
+        if !self.without_lock {
+            println!(
+                "the locks of this run have names that begin with {}",
+                stage.name("")
+            );
+        }
         let _ = LIMIT.set((Instant::now(), Duration::from_secs(self.limit)));
         direct(&mut stage)?;
         Ok(stage.verdict())

@@ -47,7 +47,8 @@ pub enum LabCommand {
     /// Everything is drawn from the seed beforehand. Plan and history are kept if something is wrong
     /// (always with --keep FOLDER), and --plan carries the same plan out again. Exit code 0: no violation.
     /// 1: a violation, shown with the smallest piece of history that proves it, or nothing was proven. 69: there
-    /// is no redis-server, or the store cannot be reached. 70: the run broke off. 130: it was told to stop.
+    /// is no redis-server, or the store cannot be reached. 65, 66: the plan is none, or there is no such file.
+    /// 70: the run broke off. 73: it cannot be kept there. 130: it was told to stop.
     Chaos(ChaosArgs),
     /// One of the processes that `chaos` breaks
     #[command(hide = true)]
@@ -67,7 +68,7 @@ pub enum LabCommand {
 /// The arguments of `tenure lab check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// The history
+    /// The history; `-` is standard input
     pub file: PathBuf,
     /// Print one JSON object
     #[arg(long)]
@@ -124,7 +125,7 @@ pub struct ChaosArgs {
     /// Carry out this plan instead of drawing one
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "steps", "faults"])]
     pub plan: Option<PathBuf>,
-    /// Keep plan and history here, also if all is well
+    /// Keep plan and history here, also if all is well; a folder with those of another run is refused
     #[arg(long, value_name = "FOLDER")]
     pub keep: Option<PathBuf>,
     /// Print one JSON object
@@ -173,5 +174,9 @@ fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err("write a whole number of seconds or minutes: 90s, 2m".to_owned()),
     };
     let number: u64 = number.parse().map_err(|_| "not a number".to_owned())?;
-    Ok(Duration::from_secs(number * seconds))
+    match number.checked_mul(seconds) {
+        Some(0) => Err("nothing can be broken in no time".to_owned()),
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => Err("that is too long".to_owned()),
+    }
 }

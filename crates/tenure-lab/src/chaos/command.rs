@@ -1,5 +1,6 @@
 //! `tenure lab chaos`: what is broken, where plan and history are kept, and what is said at the end.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,12 @@ use crate::servers::{RedisServer, wait};
 /// It was not said what to do.
 const USAGE: u8 = 64;
 
+/// The plan is none.
+const BAD_DATA: u8 = 65;
+
+/// There is no such file.
+const NO_INPUT: u8 = 66;
+
 /// There is no redis-server, or the store cannot be reached.
 const UNAVAILABLE: u8 = 69;
 
@@ -28,9 +35,12 @@ const NOT_WRITTEN: u8 = 73;
 pub(crate) fn command(args: &ChaosArgs, store: Option<&str>, program: &Program) -> u8 {
     match chaos(args, store, program) {
         Ok(code) => code,
-        Err(_) if wait::is_interrupted() => wait::INTERRUPTED_CODE,
+        Err(_) if wait::is_interrupted() => {
+            anstream::eprintln!("stopped; nothing was judged");
+            wait::INTERRUPTED_CODE
+        }
         Err(Stopped(code, why)) => {
-            anstream::eprintln!("chaos: {why}");
+            anstream::eprintln!("error: {why}");
             code
         }
     }
@@ -105,8 +115,10 @@ fn chaos(args: &ChaosArgs, store: Option<&str>, program: &Program) -> Result<u8,
 
 fn plan(args: &ChaosArgs) -> Result<Plan, Stopped> {
     if let Some(file) = &args.plan {
-        let unreadable = |error| Stopped(USAGE, format!("{}: {error}", file.display()));
-        return Plan::read(file).map_err(unreadable);
+        let why = |cause: &dyn Display| format!("cannot read the plan {}: {cause}", file.display());
+        let text = std::fs::read_to_string(file);
+        let text = text.map_err(|cause| Stopped(NO_INPUT, why(&cause)))?;
+        return Plan::parse(&text).map_err(|cause| Stopped(BAD_DATA, why(&cause)));
     }
     let shape = args.start.unwrap_or(Shape::Foreign);
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
@@ -177,6 +189,14 @@ struct Folder {
 impl Folder {
     fn open(wanted: Option<&Path>) -> Result<Self, Stopped> {
         let path = wanted.map_or_else(temporary, Path::to_owned);
+        let earlier = ["plan.json", "history.jsonl"].map(|name| path.join(name));
+        if let Some(file) = earlier.iter().find(|file| file.exists()) {
+            let why = format!(
+                "{} is of an earlier run, and stays as it is: choose another folder",
+                file.display()
+            );
+            return Err(Stopped(NOT_WRITTEN, why));
+        }
         let made = std::fs::create_dir_all(&path).and_then(|()| path.canonicalize());
         let is_kept = wanted.is_some();
         match made {

@@ -87,9 +87,8 @@ impl Plan {
         }
     }
 
-    pub(crate) fn read(path: &Path) -> io::Result<Self> {
-        let text = std::fs::read_to_string(path)?;
-        serde_json::from_str(&text).map_err(io::Error::other)
+    pub(crate) fn parse(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
     }
 
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
@@ -183,7 +182,10 @@ mod tests {
             let plan = Plan::draw(shape, 1, Extent::For(Duration::from_secs(60)), &[]);
             assert!(!plan.faults.is_empty());
             plan.write(&path).unwrap();
-            assert_eq!(Plan::read(&path).unwrap(), plan);
+            assert_eq!(
+                Plan::parse(&std::fs::read_to_string(&path).unwrap()).unwrap(),
+                plan
+            );
         }
     }
 

@@ -12,10 +12,14 @@ const BAD_DATA: u8 = 65;
 
 /// Judges a file and says what was found; the exit code tells whether that is a violation.
 pub(crate) fn command(args: &CheckArgs) -> u8 {
-    let history = match History::read(&args.file) {
+    let read = match args.file.as_os_str().as_encoded_bytes() {
+        b"-" => History::read_from(&mut std::io::stdin()),
+        _ => History::read(&args.file),
+    };
+    let history = match read {
         Ok(history) => history,
         Err(unreadable) => {
-            anstream::eprintln!("{unreadable}");
+            anstream::eprintln!("error: {unreadable}");
             return match unreadable.is_missing {
                 true => NO_INPUT,
                 false => BAD_DATA,
@@ -32,7 +36,7 @@ pub(crate) fn command(args: &CheckArgs) -> u8 {
         return 1;
     }
     if verdict.proves_nothing() {
-        anstream::eprintln!("nothing was judged: this history proves nothing");
+        anstream::eprintln!("error: nothing was judged: this history proves nothing");
         return BAD_DATA;
     }
     0

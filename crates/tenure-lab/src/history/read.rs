@@ -1,6 +1,7 @@
 //! [`History`]: what was written down, in order of time.
 
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 use super::{Event, Granted, Terms, What};
@@ -43,6 +44,19 @@ impl History {
         String::from_utf8_lossy(&bytes).parse()
     }
 
+    /// Reads one event per line, to the end.
+    ///
+    /// # Errors
+    /// [`Unreadable`] that names the line.
+    pub fn read_from(source: &mut impl Read) -> Result<Self, Unreadable> {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes).map_err(|cause| Unreadable {
+            what: format!("it cannot be read: {cause}"),
+            is_missing: true,
+        })?;
+        String::from_utf8_lossy(&bytes).parse()
+    }
+
     /// What is promised in this run. Absent in a history that somebody else wrote: then only safety is
     /// judged.
     #[must_use]
@@ -82,7 +96,7 @@ impl std::str::FromStr for History {
                 Ok(event) => events.push(event),
                 // Whoever was writing it was stopped, or the file was copied too early.
                 Err(_) if !line.ends_with('\n') && !events.is_empty() => cut = Some(index + 1),
-                Err(cause) => return Err(Unreadable::at(index, cause)),
+                Err(cause) => return Err(Unreadable::at(index, in_line(&cause))),
             }
         }
         Ok(Self {
@@ -106,6 +120,17 @@ fn event(line: &str) -> serde_json::Result<Event> {
         }
     }
     Ok(event)
+}
+
+/// What is wrong with a line, and where in it: to the parser each line is the first one.
+fn in_line(cause: &serde_json::Error) -> String {
+    let text = cause.to_string();
+    let own = format!(" at line {} column {}", cause.line(), cause.column());
+    match text.strip_suffix(&own) {
+        Some(what) if cause.column() > 0 => format!("{what}, at column {}", cause.column()),
+        Some(what) => what.to_owned(),
+        None => text,
+    }
 }
 
 fn is_run(event: &Event) -> bool {
@@ -160,6 +185,8 @@ mod tests {
         ] {
             assert!(why_not(&text).contains("line 2: "), "{}", why_not(&text));
         }
+        let page = why_not(&format!("{CALM}\n{CALM}\nPage 3\n{CALM}\n"));
+        assert_eq!(page, "not a history: line 3: expected value, at column 1");
         assert!(why_not("# A page about locks").contains("line 1: "));
         assert!(
             why_not(half).contains("line 1: "),

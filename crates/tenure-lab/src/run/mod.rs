@@ -4,7 +4,7 @@
 mod play;
 mod verdict;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -55,6 +55,7 @@ fn run(args: &RunArgs, program: &Program) -> Result<u8, (u8, String)> {
     wait::notice_interrupts();
     let shown = play::play_all(&chosen, args, program);
     if wait::is_interrupted() {
+        anstream::eprintln!("stopped; nothing was concluded");
         return Ok(wait::INTERRUPTED_CODE);
     }
     // Whoever does not read on, has read enough.
@@ -105,48 +106,38 @@ fn choose(args: &RunArgs, program: &Program) -> Result<Vec<&'static Anomaly>, St
     args.anomalies.iter().map(find).collect()
 }
 
-/// The file of the report. One that was not there before is removed if nothing is written to it.
+/// The file of the report, to which can be written.
 struct Page<'a> {
     path: &'a Path,
-    file: File,
-    is_new: bool,
-    is_written: bool,
 }
 
 impl<'a> Page<'a> {
+    /// Leaves nothing behind that was not there: whoever is stopped at once does not clean up.
     fn open(path: &'a Path) -> Result<Self, String> {
         let is_new = !path.exists();
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false).open(path);
-        match opened {
-            Ok(file) => Ok(Self {
-                path,
-                file,
-                is_new,
-                is_written: false,
-            }),
+        let tried = opened.and_then(|_| {
+            if is_new {
+                fs::remove_file(path)
+            } else {
+                Ok(())
+            }
+        });
+        match tried {
+            Ok(()) => Ok(Self { path }),
             Err(error) => Err(format!("cannot write {}: {error}", path.display())),
         }
     }
 
     /// Answers where it is.
-    fn write(mut self, text: &str) -> Result<String, String> {
-        let written = self.file.set_len(0);
-        let written = written.and_then(|()| self.file.write_all(text.as_bytes()));
-        self.is_written = true;
+    fn write(self, text: &str) -> Result<String, String> {
+        let written = fs::write(self.path, text);
         let shown = self.path.canonicalize();
         let shown = shown.as_deref().unwrap_or(self.path).display().to_string();
         match written {
             Ok(()) => Ok(shown),
             Err(error) => Err(format!("cannot write {shown}: {error}")),
-        }
-    }
-}
-
-impl Drop for Page<'_> {
-    fn drop(&mut self) {
-        if self.is_new && !self.is_written {
-            let _ = fs::remove_file(self.path);
         }
     }
 }

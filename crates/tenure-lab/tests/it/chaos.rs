@@ -59,6 +59,11 @@ fn a_plan_can_be_carried_out_again_and_its_history_judged_again() {
     let done = lab(&["check", &format!("{second}/history.jsonl")]).exits(0);
     assert!(done.stdout.contains("violations 0"), "{done:?}");
     assert!(done.stdout.contains(" pause\n"), "{done:?}");
+    let history = |folder: &str| std::fs::read(format!("{folder}/history.jsonl")).unwrap();
+    let before = history(&second);
+    let done = lab(&["chaos", "--plan", &plan, "--keep", &second]).exits(73);
+    assert!(done.stderr.contains("of an earlier run"), "{done:?}");
+    assert_eq!(history(&second), before);
 }
 
 #[test]
@@ -90,6 +95,12 @@ fn it_must_be_said_what_to_break() {
     lab(&["chaos"]).exits(64);
     let done = lab(&["chaos", "--start", "redsi"]).exits(2);
     assert!(done.stderr.contains("redlock:5"), "{done:?}");
+    let done = lab(&["chaos", "--start", "sqlite", "--for", "0s"]).exits(2);
+    assert!(done.stderr.contains("in no time"), "{done:?}");
+    let done = lab(&["chaos", "--plan", "there-is-no-such-file"]).exits(66);
+    assert!(done.stderr.starts_with("error: "), "{done:?}");
+    let done = lab(&["chaos", "--plan", "Cargo.toml"]).exits(65);
+    assert!(done.stderr.contains("Cargo.toml"), "{done:?}");
 }
 
 #[test]

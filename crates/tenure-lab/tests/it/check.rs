@@ -2,13 +2,14 @@
 //! lines a history has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::Path;
 
 use serde_json::Value;
 use tenure_lab::checker::{Check, check};
 use tenure_lab::history::{Asked, History, Said, Wanted, What};
 
-use super::world::{Done, lab};
+use super::world::{Done, command, lab};
 
 /// What `check` says of a file with this in it.
 fn checked(text: &str, more: &[&str]) -> Done {
@@ -54,10 +55,13 @@ fn what_proves_nothing_is_not_called_fine() {
         "\u{0}\u{1}\n",
     ] {
         let done = checked(text, &[]).exits(65);
-        assert!(done.stderr.starts_with("not a history: line 1"), "{done:?}");
+        assert!(
+            done.stderr.starts_with("error: not a history: line 1"),
+            "{done:?}"
+        );
     }
     let done = lab(&["check", "there-is-no-such-file"]).exits(66);
-    assert!(done.stderr.starts_with("not a history"), "{done:?}");
+    assert!(done.stderr.starts_with("error: not a history"), "{done:?}");
 }
 
 #[test]
@@ -73,6 +77,18 @@ fn a_history_that_is_cut_in_a_line_is_judged_as_far_as_it_goes() {
     let done = checked(whole, &[]).exits(0);
     assert!(done.stdout.contains("2 grants"), "{done:?}");
     assert!(!done.stdout.contains("cut off"), "{done:?}");
+}
+
+#[test]
+fn a_history_can_come_through_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("history.jsonl");
+    std::fs::write(&file, &examples()[0]).unwrap();
+    let mut check = command(&["check", "-"]);
+    let done = check.stdin(File::open(&file).unwrap()).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(text.contains("2 grants"), "{text}");
 }
 
 #[test]
