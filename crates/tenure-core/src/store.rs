@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Weak;
+use std::time::Duration;
 
 use crate::{
     Error, Fence, Guarantees, Inbox, LockName, OwnerId, Reply, Request, Snapshot, Timestamp,
@@ -51,6 +52,14 @@ pub trait Store: Send + Sync + fmt::Debug {
         inbox: &'a Inbox,
         listener: Weak<dyn Listener>,
     ) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// For how long the store lets nobody in still, because it may have forgotten who holds what: until
+    /// then [`list`](Self::list) and [`Inspect`](crate::Action::Inspect) may miss holders. `None` if it forgot
+    /// nothing. Of a lock of this name, or of any.
+    fn recovering<'a>(
+        &'a self,
+        name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>>;
 
     /// Looks at the store as a worried operator would: reachable, how fast, safely configured?
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>>;

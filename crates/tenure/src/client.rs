@@ -266,6 +266,19 @@ impl Tenure {
         link.patiently(link.store().list(prefix)).await?
     }
 
+    /// For how long the store lets nobody in still, because it may have forgotten who holds what; `None` if it
+    /// forgot nothing. **Until then [`inspect`](Self::inspect) and [`list`](Self::list) may miss holders**: a
+    /// holder is seen again once it has renewed. Of the lock `name`, or of any.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect).
+    pub async fn recovering(&self, name: Option<&str>) -> Result<Option<Duration>, Error> {
+        let link = &self.client.link;
+        let name = name.map(LockName::new).transpose()?;
+        link.patiently(link.store().recovering(name.as_ref()))
+            .await?
+    }
+
     /// Prolongs a hold by its lease, from any process. Answers how long it is valid at least.
     ///
     /// # Errors

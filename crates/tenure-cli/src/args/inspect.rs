@@ -10,7 +10,8 @@ pub struct LsArgs {
     /// Also tenure's own records, whose names begin with ~ (runs that were counted, numbers in use)
     #[arg(long)]
     pub all: bool,
-    /// Print an array of {"name","mode","holders":[…],"waiters":[…]}
+    /// Print an array of {"name","mode","holders":[…],"waiters":[…]}; while the store recovers from a loss, each
+    /// with "recovering_ms", and stderr says so: holders may be missing, also from an empty array
     #[arg(long)]
     pub json: bool,
 }
@@ -47,7 +48,8 @@ pub struct DoctorArgs {
     pub init: bool,
     /// With --init: whatever happened, nobody holds a lock there now
     ///
-    /// Opens also a server that is known to have forgotten. If somebody does hold a lock, two hold it then.
+    /// Opens also a server that is known to have forgotten. If somebody does hold a lock, two hold it then. An
+    /// empty `tenure ls` proves nothing while it recovers.
     #[arg(long, requires = "init")]
     pub nothing_is_held: bool,
 }

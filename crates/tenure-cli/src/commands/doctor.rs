@@ -100,7 +100,8 @@ fn opening_line(opening: &Initialization) -> String {
 
 /// What to do where a server was not opened.
 const INSTEAD: &str = "            it opens by itself once all that it may have forgotten has ended; if you are \
-                       sure that nobody holds a lock there: tenure doctor --init --nothing-is-held";
+                       sure that nobody holds a lock there: tenure doctor --init --nothing-is-held (an \
+                       empty `tenure ls` proves nothing while it recovers: a holder is listed once it has renewed)";
 
 /// The whole in one sentence.
 fn verdict(findings: &[Finding]) -> String {

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::output::failure::Result;
 use crate::output::table;
-use crate::output::view::Lock;
+use crate::output::view::{Lock, recovering_sentence};
 use crate::session::Session;
 use crate::store_choice::StoreChoice;
 
@@ -13,6 +13,8 @@ use crate::store_choice::StoreChoice;
 pub async fn execute(args: LsArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
     let session = Session::open(choice).await?;
     let prefix = args.prefix.as_deref().unwrap_or_default();
+    // Asked first: a store that is open then has forgotten nothing that is not listed.
+    let recovering = session.recovering(None).await?;
     let listing = session.list(prefix).await?;
     // A record is held by nobody in particular: it would be taken for a lock that is stuck.
     let records_too = args.all || prefix.starts_with('~');
@@ -20,14 +22,22 @@ pub async fn execute(args: LsArgs, choice: StoreChoice, output: Output) -> Resul
         .locks
         .iter()
         .filter(|(name, _)| records_too || !name.is_reserved())
-        .map(|(name, snapshot)| Lock::new(name, snapshot, listing.now))
+        .map(|(name, snapshot)| Lock::new(name, snapshot, listing.now).while_recovering(recovering))
         .collect();
     if args.json {
         output.print_json(&locks)?;
     } else if locks.is_empty() {
-        output.say(&format!("no locks held in {}", session.choice().url));
+        let url = &session.choice().url;
+        output.say(&match recovering {
+            None => format!("no locks held in {url}"),
+            Some(_) => format!("no locks known yet in {url}"),
+        });
     } else {
         output.print(&table::locks(&locks))?;
+    }
+    if let Some(left) = recovering {
+        // Also with -q and --json: an empty list would be taken for an answer.
+        output.say(&format!("tenure: {}", recovering_sentence(left)));
     }
     Ok(Exit::Success)
 }

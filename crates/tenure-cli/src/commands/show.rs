@@ -1,5 +1,7 @@
 //! `tenure show NAME`.
 
+use std::time::Duration;
+
 use tenure::core::{HolderView, LockName, Snapshot, Timestamp};
 
 use crate::args::ShowArgs;
@@ -7,7 +9,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::output::failure::Result;
 use crate::output::human;
-use crate::output::view::{Lock, holder_sentence, who};
+use crate::output::view::{Lock, holder_sentence, recovering_sentence, who};
 use crate::session::Session;
 use crate::settings::lock_name;
 use crate::store_choice::StoreChoice;
@@ -19,14 +21,18 @@ const RECORD: &str = "~once:";
 pub async fn execute(args: ShowArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
     let name = lock_name(&args.name)?;
     let session = Session::open(choice).await?;
+    let recovering = session.recovering(Some(&name)).await?;
     let (now, snapshot) = session.inspect(&name).await?;
     if args.json {
-        output.print_json(&Lock::new(&name, &snapshot, now))?;
+        output.print_json(&Lock::new(&name, &snapshot, now).while_recovering(recovering))?;
     } else {
         let mut text = match name.as_str().strip_prefix(RECORD) {
             Some(job) => describe_record(&name, job, &snapshot, now),
-            None => describe(&name, &snapshot, now),
+            None => describe(&name, &snapshot, now, recovering),
         };
+        if let Some(left) = recovering {
+            text += &format!("\n  {}", recovering_sentence(left));
+        }
         // A name that is too long for a record has none.
         if let Ok(record) = LockName::new(format!("{RECORD}{name}")) {
             let (now, record) = session.inspect(&record).await?;
@@ -63,10 +69,16 @@ fn describe_record(name: &LockName, job: &str, record: &Snapshot, now: Timestamp
     text
 }
 
-fn describe(name: &LockName, snapshot: &Snapshot, now: Timestamp) -> String {
+fn describe(
+    name: &LockName,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    recovering: Option<Duration>,
+) -> String {
     let lock = Lock::new(name, snapshot, now);
     let state = match &lock.mode {
         Some(mode) => mode.clone(),
+        None if recovering.is_some() => "held or free, not known yet".into(),
         None => "free".into(),
     };
     let mut lines = vec![format!("{name}  {state}")];

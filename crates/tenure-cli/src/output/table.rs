@@ -122,6 +122,7 @@ mod tests {
             mode: Some("exclusive".into()),
             holders: vec![holder],
             waiters: Vec::new(),
+            recovering_ms: None,
         };
         let text = locks(&[lock]);
         let rows: Vec<Vec<&str>> = text

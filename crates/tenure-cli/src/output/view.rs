@@ -26,6 +26,9 @@ pub struct Lock {
     pub holders: Vec<Holder>,
     /// Who waits, in order of arrival.
     pub waiters: Vec<Waiter>,
+    /// Only while the store recovers from a loss: for how long still. Holders may be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovering_ms: Option<u64>,
 }
 
 /// A holder; everything but the label is null where a foreign holder says nothing.
@@ -80,8 +83,27 @@ impl Lock {
                 .iter()
                 .map(|waiter| Waiter::new(waiter, now))
                 .collect(),
+            recovering_ms: None,
         }
     }
+
+    /// The same, of a store that lets nobody in for so long still.
+    #[must_use]
+    pub fn while_recovering(self, left: Option<Duration>) -> Self {
+        Self {
+            recovering_ms: left.map(milliseconds),
+            ..self
+        }
+    }
+}
+
+/// What an empty list is worth then.
+pub fn recovering_sentence(left: Duration) -> String {
+    format!(
+        "recovering, {} left: the store has just started, or lost data, and who holds a lock is not shown \
+         before it has renewed it",
+        human::duration(left)
+    )
 }
 
 impl Holder {

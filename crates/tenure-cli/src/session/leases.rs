@@ -25,6 +25,16 @@ impl Session {
         self.ask(self.tenure.list(prefix)).await
     }
 
+    /// For how long holders may be missing from what is shown of this lock, or of any, because the store
+    /// recovers from a loss.
+    ///
+    /// # Errors
+    /// If the store cannot be asked.
+    pub async fn recovering(&self, name: Option<&LockName>) -> Result<Option<Duration>> {
+        let name = name.map(LockName::as_str);
+        self.ask(self.tenure.recovering(name)).await
+    }
+
     /// Prolongs a lease; answers how long it lasts now.
     ///
     /// # Errors

@@ -207,6 +207,13 @@ impl Store for ModelStore {
         Box::pin(async { Ok(()) })
     }
 
+    fn recovering<'a>(
+        &'a self,
+        _name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
         Box::pin(async { Ok(Vec::new()) })
     }

@@ -1,6 +1,7 @@
 //! A store that answers only when it is let, and counts what travels together.
 
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use tenure_core::{
     Acquire, BoxFuture, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Mode,
@@ -69,6 +70,13 @@ impl Store for Door {
         listener: Weak<dyn Listener>,
     ) -> BoxFuture<'a, Result<(), Error>> {
         self.store.listen(inbox, listener)
+    }
+
+    fn recovering<'a>(
+        &'a self,
+        name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        self.store.recovering(name)
     }
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tenure_core::{
     Action, BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName,
@@ -242,6 +243,13 @@ impl Store for ScriptedStore {
         lock(&self.relays).push(relay.clone());
         let relay: Weak<dyn Listener> = Arc::downgrade(&(relay as Arc<dyn Listener>));
         Box::pin(async move { self.store.listen(inbox, relay).await })
+    }
+
+    fn recovering<'a>(
+        &'a self,
+        name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        self.store.recovering(name)
     }
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {

@@ -161,6 +161,52 @@ fn whoever_asks_for_a_longer_lease_than_is_protected_is_told() {
 }
 
 #[test]
+fn what_a_server_that_forgot_shows_is_not_taken_for_all_there_is() {
+    let (server, world) = (RedisServer::start(), World::new());
+    let url = format!("redis://{}", server.address());
+    let at = ["--store", &url];
+    // A detached lease is not renewed: it is never seen again.
+    world
+        .run(&["acquire", "x", "--ttl", "30s", "--store", &server.url()])
+        .exits(0);
+    let shown = world.json(&[&["show", "x", "--json"], &at[..]].concat());
+    assert!(shown.get("recovering_ms").is_none(), "{shown}");
+    server.command(&["FLUSHALL"]);
+
+    let listed = world.run(&[&["ls", "-q"], &at[..]].concat()).exits(0);
+    assert!(!listed.stderr.contains("no locks held"));
+    listed
+        .says("no locks known yet")
+        .says("recovering, ")
+        .says("is not shown before it has renewed");
+    let listed = world.run(&[&["ls", "--json"], &at[..]].concat()).exits(0);
+    assert_eq!(listed.says("recovering, ").stdout, "[]\n");
+    let shown = world
+        .run(&[&["show", "x"], &at[..]].concat())
+        .exits(0)
+        .stdout;
+    assert!(
+        shown.starts_with("x  held or free, not known yet\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("recovering, "), "{shown}");
+    let shown = world.json(&[&["show", "x", "--json"], &at[..]].concat());
+    let left = shown["recovering_ms"].as_u64();
+    assert!(
+        left.is_some_and(|left| left > 0 && left <= 31_000),
+        "{shown}"
+    );
+    let refused = world
+        .run(&[&["doctor", "--init"], &at[..]].concat())
+        .exits(1);
+    assert!(
+        refused
+            .stdout
+            .contains("an empty `tenure ls` proves nothing")
+    );
+}
+
+#[test]
 fn what_is_not_known_to_be_busy_is_not_skipped() {
     let (server, world) = (RedisServer::start(), World::new());
     let url = format!("redis://{}", server.address());

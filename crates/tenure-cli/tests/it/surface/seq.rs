@@ -64,5 +64,5 @@ fn a_number_that_does_not_come_is_explained_in_the_users_words() {
     world
         .run(&["ls", "--all", "--store", &url])
         .exits(0)
-        .says("no locks held");
+        .says("no locks known yet");
 }

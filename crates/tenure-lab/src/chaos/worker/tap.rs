@@ -1,6 +1,7 @@
 //! [`Tap`]: a store around a store that writes down what is asked, answered and pushed.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use tenure::core::{BoxFuture, Inbox, Listener, Push, Reply, Request, Shard};
 use tenure::{Error, Finding, Guarantees, Listing, LockName, Store};
@@ -86,6 +87,13 @@ impl Store for Tap {
         let mut ears = self.ears.lock().unwrap_or_else(PoisonError::into_inner);
         ears.push(ear);
         self.store.listen(inbox, heard)
+    }
+
+    fn recovering<'a>(
+        &'a self,
+        name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        self.store.recovering(name)
     }
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tenure_core::{Error, Finding, Severity, Spelled, Timestamp};
+use tenure_core::{Error, Finding, LockName, Severity, Spelled, Timestamp};
 
 use super::agreement::median;
 use super::{Rule, Shared};
@@ -61,6 +61,24 @@ pub(super) async fn diagnose(shared: &Arc<Shared>) -> Result<Vec<Finding>, Error
         }
     }
     Ok(findings)
+}
+
+/// Until so many servers are open as it takes: before that, enough of them may have forgotten a hold.
+///
+/// # Errors
+/// None: a server that cannot be asked is not counted, and looking fails if too many cannot.
+pub(super) async fn recovering(
+    shared: &Arc<Shared>,
+    name: Option<&LockName>,
+) -> Result<Option<Duration>, Error> {
+    let asked = shared.members.iter().map(|member| async move {
+        bounded(&*shared.clock, LIMIT, member.store.recovering(name)).await
+    });
+    let answers = join_all(asked).await.into_iter().flatten();
+    let mut left: Vec<Duration> = answers.flatten().map(Option::unwrap_or_default).collect();
+    left.sort_unstable();
+    let last = left.get(shared.electorate.to_take - 1).copied();
+    Ok(last.filter(|left| !left.is_zero()))
 }
 
 fn together(shared: &Shared, reachable: usize) -> Finding {

@@ -184,6 +184,13 @@ impl Store for QuorumStore {
         Box::pin(meet::listen(&self.shared, inbox, listener))
     }
 
+    fn recovering<'a>(
+        &'a self,
+        name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        Box::pin(diagnose::recovering(&self.shared, name))
+    }
+
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
         Box::pin(diagnose::diagnose(&self.shared))
     }

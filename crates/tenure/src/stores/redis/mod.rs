@@ -23,6 +23,7 @@ mod subscription;
 mod watching;
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tenure_core::{
     BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Recovery,
@@ -194,6 +195,16 @@ impl Store for RedisStore {
         Box::pin(async move {
             let listening = self.link.listen(inbox, listener).await;
             listening.map_err(|failure| failure.error())
+        })
+    }
+
+    fn recovering<'a>(
+        &'a self,
+        _name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        Box::pin(async {
+            let recovering = memory::recovering(&self.link, None).await;
+            recovering.map_err(|failure| failure.error())
         })
     }
 

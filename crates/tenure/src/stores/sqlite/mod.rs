@@ -186,6 +186,13 @@ impl Store for SqliteStore {
         })
     }
 
+    fn recovering<'a>(
+        &'a self,
+        _name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
         Box::pin(self.ask(Job::Diagnose))
     }

@@ -213,6 +213,13 @@ impl Store for Wrong {
         self.link.listen(inbox, listener)
     }
 
+    fn recovering<'a>(
+        &'a self,
+        name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        self.link.recovering(name)
+    }
+
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
         self.link.diagnose()
     }

@@ -2,6 +2,7 @@
 //! lost, are repeated and overtake each other.
 
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use tenure::clock::Clock;
 use tenure::core::{
@@ -98,6 +99,13 @@ impl Store for SimulatedLink {
     ) -> BoxFuture<'a, Result<(), Error>> {
         self.world.listen(self.client, inbox.clone(), listener);
         Box::pin(async { Ok(()) })
+    }
+
+    fn recovering<'a>(
+        &'a self,
+        _name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        Box::pin(async { Ok(None) })
     }
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {

@@ -1,10 +1,13 @@
 //! Looking at a cluster as a worried operator would: is every slot served, and each node.
 
-use futures_util::future::join_all;
-use tenure_core::{Cause, Error, Finding, Recovery, Severity, Spelled};
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join_all};
+use tenure_core::{Cause, Error, Finding, LockName, Recovery, Severity, Spelled};
 
 use super::super::connection::Link;
 use super::super::diagnose;
+use super::super::errors::Failure;
 use super::super::memory::{self, sweep};
 use super::nodes::Nodes;
 use super::slots::SLOTS;
@@ -42,6 +45,52 @@ pub(super) async fn diagnose(nodes: &Nodes) -> Result<Vec<Finding>, Error> {
         }
     }
     Ok(findings)
+}
+
+/// For how long a slot lets nobody in still: that of `name`, or any.
+///
+/// # Errors
+/// If a node cannot be asked.
+pub(super) async fn recovering(
+    nodes: &Nodes,
+    name: Option<&LockName>,
+) -> Result<Option<Duration>, Error> {
+    let failed = |failure: Failure| failure.error();
+    if let Some(name) = name {
+        let slot = nodes.keys.slot(name).unwrap_or(0);
+        let Some(link) = nodes.owner(slot) else {
+            return Ok(None);
+        };
+        let left = memory::recovering(&link, Some(slot)).await;
+        return left.map_err(failed);
+    }
+    let serving = nodes.serving();
+    let asked = serving.iter().map(|link| any_recovering(link));
+    let left = try_join_all(asked).await.map_err(failed)?;
+    Ok(left.into_iter().flatten().max())
+}
+
+async fn any_recovering(link: &Link) -> Result<Option<Duration>, Failure> {
+    if link.options.caution.recovery == Recovery::Off {
+        return Ok(None);
+    }
+    let Some(survey) = sweep::survey(link).await? else {
+        return Ok(None);
+    };
+    if survey.records.is_empty() {
+        // Nobody has used it yet, or it has lost everything.
+        let first = sweep::parts_of(link).into_iter().next();
+        return match first {
+            Some(part) => memory::recovering(link, part).await,
+            None => Ok(None),
+        };
+    }
+    let max_ttl = link.options.caution.max_ttl.duration();
+    let left = survey
+        .closed()
+        .map(|record| record.until.since(survey.now))
+        .max();
+    Ok(left.map(|left| if left.is_zero() { max_ttl } else { left }))
 }
 
 /// Whether the slots of a node remember, as far as their records say.

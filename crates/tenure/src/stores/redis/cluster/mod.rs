@@ -133,6 +133,13 @@ impl Store for ClusterStore {
         })
     }
 
+    fn recovering<'a>(
+        &'a self,
+        name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        Box::pin(diagnose::recovering(&self.nodes, name))
+    }
+
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
         Box::pin(diagnose::diagnose(&self.nodes))
     }

@@ -14,6 +14,7 @@ mod witnesses;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tenure_core::{Life, Moment, Record, Recovery, Timestamp, Ttl};
 
@@ -135,6 +136,21 @@ impl Memory {
     fn lock(&self) -> MutexGuard<'_, HashMap<Part, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// For how long this part lets nobody in still, because it may have forgotten something.
+pub(super) async fn recovering(link: &Link, part: Part) -> Result<Option<Duration>, Failure> {
+    if link.options.caution.recovery == Recovery::Off {
+        return Ok(None);
+    }
+    let deadline = link.deadline();
+    let live = link.live(deadline).await?;
+    // Whoever says hello first finds out.
+    let met = Box::pin(meet::meet(link, &live, &[part], deadline)).await;
+    let met = met.into_iter().next().transpose()?.flatten();
+    let now = super::listing::time(link).await?;
+    let until = met.and_then(|met| met.record?.phase(now).recovering_until());
+    Ok(until.map(|until| until.since(now)))
 }
 
 /// Says hello to a server, unless that was done on this connection.
