@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::Output;
 use super::human;
 
-/// How long a wait is nobody's business, on a terminal and elsewhere.
+/// How long a wait is nobody's business on a terminal.
 const SILENCE_ON_TERMINAL: Duration = Duration::from_millis(300);
-const SILENCE: Duration = Duration::from_secs(2);
+/// The same where there is no terminal.
+pub const SILENCE: Duration = Duration::from_secs(2);
 /// How often a plain line is repeated.
 const REPEAT: Duration = Duration::from_secs(60);
 

@@ -66,3 +66,13 @@ fn a_number_that_does_not_come_is_explained_in_the_users_words() {
         .exits(0)
         .says("no locks known yet");
 }
+
+#[test]
+fn whoever_waits_for_a_number_is_told_that_the_store_recovers() {
+    let (server, world) = (RedisServer::start(), World::new());
+    let url = format!("redis://{}", server.address());
+    world
+        .run(&["seq", "a", "--store", &url, "--wait", "4s"])
+        .exits(75)
+        .says("tenure: waiting for a number of \"a\", store recovering, ");
+}
