@@ -94,11 +94,17 @@ fn section(page: &mut String, shown: &Shown) {
         "<section id=\"{id}\" aria-labelledby=\"{id}-h\">\n<h2 id=\"{id}-h\"><span class=\"id\">{id}</span> {}</h2>\n<div class=\"plays\">\n",
         escaped(anomaly.title)
     );
-    for (name, text, play) in [
-        ("naive", anomaly.wrong, &shown.naive),
-        ("tenure", anomaly.instead, &shown.ours),
+    let mut pictures = [&shown.naive, &shown.ours].map(|play| Picture::of(&play.events));
+    // One scale, so that the two can be compared by eye.
+    let longest = pictures.iter().map(|picture| picture.length).max();
+    for picture in &mut pictures {
+        picture.length = longest.unwrap_or_default();
+    }
+    let [naive, ours] = pictures;
+    for (name, text, play, picture) in [
+        ("naive", anomaly.wrong, &shown.naive, naive),
+        ("tenure", anomaly.instead, &shown.ours, ours),
     ] {
-        let picture = Picture::of(&play.events);
         let title = format!(
             "{id} with {}",
             if name == "naive" {

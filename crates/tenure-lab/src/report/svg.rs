@@ -91,17 +91,6 @@ fn draw_row(svg: &mut String, row: &Row, picture: &Picture, id: &str, y: f64) {
             "belief"
         };
         rect(svg, class, hold.span, picture, (y + 9.0, 22.0));
-        let (x, width) = extent(hold.span, picture);
-        if let Some(fence) = hold.fence
-            && width > 56.0
-        {
-            let _ = writeln!(
-                svg,
-                "<text class=\"inside\" x=\"{:.1}\" y=\"{:.1}\">fence {fence}</text>",
-                x + 6.0,
-                y + 24.0
-            );
-        }
     }
     for span in &row.pauses {
         rect(
@@ -118,6 +107,55 @@ fn draw_row(svg: &mut String, row: &Row, picture: &Picture, id: &str, y: f64) {
     for (at, mark) in &row.marks {
         draw_mark(svg, *mark, position(*at, picture), middle);
     }
+    for (index, hold) in row.beliefs.iter().enumerate() {
+        if let Some(fence) = hold.fence {
+            label(svg, row, index, &format!("fence {fence}"), picture, y);
+        }
+    }
+}
+
+/// How wide a label is, with room on both sides, on a narrow screen, too.
+const LABEL: f64 = 58.0;
+/// Half a mark, with a little room.
+const MARK: f64 = 12.0;
+
+/// What stands in a bar: where no mark covers it, else right of it if nothing is there, else above it, small.
+fn label(svg: &mut String, row: &Row, index: usize, text: &str, picture: &Picture, y: f64) {
+    let hold = &row.beliefs[index];
+    let (x, width) = extent(hold.span, picture);
+    let marks = row.marks.iter().map(|(at, _)| position(*at, picture));
+    let marks: Vec<f64> = marks.collect();
+    let is_clear = |from: f64| {
+        let covers = |mark: &f64| *mark + MARK > from && *mark - MARK < from + LABEL;
+        !marks.iter().any(covers)
+    };
+    let end = x + width;
+    let after_marks = marks.iter().map(|mark| mark + MARK);
+    let inside = std::iter::once(x).chain(after_marks);
+    let inside = inside
+        .filter(|from| *from >= x && from + LABEL <= end && is_clear(*from))
+        .min_by(f64::total_cmp);
+    let (class, x, y) = match inside {
+        Some(from) if hold.shared => ("inside on-shared", from + 6.0, y + 24.0),
+        Some(from) => ("inside", from + 6.0, y + 24.0),
+        None => {
+            let next = row.beliefs.get(index + 1);
+            let next = next.map_or(WIDTH - RIGHT, |next| extent(next.span, picture).0);
+            let waits = row.waits.iter().chain(&row.pauses);
+            let is_free = !waits
+                .map(|span| extent(*span, picture))
+                .any(|(from, width)| from < end + LABEL && from + width > end + 1.0);
+            if end + LABEL <= next && is_clear(end) && is_free {
+                ("beside", end + 4.0, y + 24.0)
+            } else {
+                ("beside", x, y + 7.0)
+            }
+        }
+    };
+    let _ = writeln!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"
+    );
 }
 
 fn draw_mark(svg: &mut String, mark: Mark, x: f64, y: f64) {
