@@ -31,8 +31,8 @@ pub(super) struct Notes {
     missing: Mutex<HashMap<usize, Moment>>,
     /// Members that may not know that it is shared by now.
     unconverted: Mutex<BTreeSet<usize>>,
-    /// Whether a further look at those that miss it is planned.
-    looking: AtomicBool,
+    /// It lasts for a time that was said, whoever holds it.
+    left: AtomicBool,
 }
 
 /// What to do about a member that knows of no vote.
@@ -40,7 +40,7 @@ pub(super) struct Notes {
 pub(super) enum Absence {
     /// It was so before, and the hold has been confirmed since: ask for the vote.
     Lasting,
-    /// Wait for the hold to be confirmed once more.
+    /// Wait for a later renewal to confirm the hold once more.
     New,
 }
 
@@ -108,13 +108,13 @@ impl Notes {
         Absence::Lasting
     }
 
-    /// Whether nobody else looks again.
-    pub(super) fn begin_looking(&self) -> bool {
-        !self.looking.swap(true, Ordering::AcqRel)
+    /// Its holder leaves it behind, for exactly as long as it says: no vote is asked for any more.
+    pub(super) fn leave(&self) {
+        self.left.store(true, Ordering::Release);
     }
 
-    pub(super) fn end_looking(&self) {
-        self.looking.store(false, Ordering::Release);
+    pub(super) fn is_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
     }
 
     /// Whether it has become shared, as far as this member knows.

@@ -3,26 +3,25 @@
 //!
 //! A vote is asked for only when the hold was confirmed by enough members that still have theirs, and that a good while
 //! after the one that is missing was found to be. Then it was not released from elsewhere: whoever does that
-//! reaches so many within a node time-out that the others are too few to confirm it.
+//! reaches so many within a node time-out that the others are too few to confirm it. So it takes two renewals, and both are
+//! the holder's own: one in the background could prolong what its holder has left, or find that it is lost without
+//! anybody being told.
 
 use std::sync::Arc;
 
-use tenure_core::{
-    Action, Ballot, BoxFuture, Convert, Mode, Moment, Outcome, Reply, Request, Vote,
-};
+use tenure_core::{Action, Ballot, Convert, LockName, Mode, Moment, Outcome, Reply, Vote};
 
 use super::Shared;
 use super::electorate::Voice;
 use super::epoch::Reading;
 use super::holds::{Absence, Held};
 use super::keep::Keep;
-use super::round;
 
 /// A hold that was confirmed by a renewal.
 #[derive(Debug)]
 pub(super) struct Mending {
     held: Held,
-    request: Request,
+    name: LockName,
     /// How its votes are asked for.
     vote: Vote,
     /// When the renewal began.
@@ -47,7 +46,7 @@ impl Mending {
         };
         Some(Self {
             held,
-            request: keep.request.clone(),
+            name: keep.request.name.clone(),
             vote,
             sent,
         })
@@ -95,53 +94,38 @@ impl Shared {
     fn mend_vote(self: &Arc<Self>, mending: &Mending, member: usize) {
         let Mending { held, sent, .. } = mending;
         let now = self.clock.now();
-        if held.is_over() {
-            return;
+        let late = now > sent.plus(self.adrift());
+        if late || held.is_over() || held.notes.is_left() {
+            return; // What was confirmed then says nothing about now.
         }
         match held.notes.absence(member, (*sent, now), self.adrift()) {
-            Absence::New => self.look_again(mending),
+            Absence::New => {}
             Absence::Lasting => {
                 let vote = Vote {
                     not_after: self.not_after(member, now, None),
                     ..mending.vote.clone()
                 };
-                let request = Action::Vote(vote).on(mending.request.name.clone());
-                // Without success it is asked for again after the next renewal.
+                let request = Action::Vote(vote).on(mending.name.clone());
+                // Without success it is asked for again in time.
                 let asking = self.members[member].clone().ask(now, vec![request]);
                 self.runtime.spawn(asking);
             }
         }
     }
 
-    /// Renews once more when whoever released it from elsewhere would have done so.
-    fn look_again(self: &Arc<Self>, mending: &Mending) {
-        let held = mending.held.clone();
-        if !held.notes.begin_looking() {
-            return;
-        }
-        let (shared, request) = (self.clone(), mending.request.clone());
-        self.runtime.spawn(async move {
-            shared.clock.sleep(shared.adrift()).await;
-            held.notes.end_looking();
-            if !held.is_over() {
-                renew(shared, request).await;
-            }
-        });
-    }
-
     /// Tells a member that the hold is shared by now.
     fn convert(self: &Arc<Self>, mending: &Mending, member: usize) {
         let Vote { owner, .. } = mending.vote;
         let (held, fence) = (mending.held.clone(), mending.held.fence);
-        let request = Action::Convert(Convert { owner, fence }).on(mending.request.name.clone());
+        let request = Action::Convert(Convert { owner, fence }).on(mending.name.clone());
         let asking = self.members[member]
             .clone()
             .ask(self.clock.now(), vec![request]);
         self.runtime.spawn(async move {
             let answer = asking.await.replies.into_iter().next();
-            // A vote that is missing comes back as a shared one.
+            // One that is missing may come back by a question from before, as an exclusive one.
             if let Some(Ok(Reply {
-                outcome: Outcome::Converted { .. } | Outcome::NotHeld { .. },
+                outcome: Outcome::Converted { .. },
                 ..
             })) = answer
             {
@@ -149,11 +133,4 @@ impl Shared {
             }
         });
     }
-}
-
-/// Of a type that has an end: a round mends, and mending is a round.
-fn renew(shared: Arc<Shared>, request: Request) -> BoxFuture<'static, ()> {
-    Box::pin(async move {
-        round::apply(&shared, &[request]).await;
-    })
 }

@@ -1,6 +1,6 @@
 //! [`Question`]: one request of a batch on its way through the quorum, whatever it is about.
 
-use tenure_core::{Action, Error, ErrorKind, Fence, Mode, Moment, OwnerId, Reply, Request};
+use tenure_core::{Action, Error, ErrorKind, Fence, Mode, Moment, OwnerId, Renew, Reply, Request};
 
 use super::Shared;
 use super::keep::Keep;
@@ -23,6 +23,11 @@ impl Question {
         let electorate = shared.electorate;
         let keep = |owner: OwnerId, fence: Fence| {
             let held = shared.holds.get(owner, now);
+            if let (Action::Renew(Renew { detach: true, .. }), Some(held)) =
+                (&request.action, &held)
+            {
+                held.notes.leave();
+            }
             let keep = Keep::new(request.clone(), (owner, fence), held, electorate);
             Self::Keep(Box::new(keep))
         };

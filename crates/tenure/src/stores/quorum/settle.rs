@@ -2,7 +2,9 @@
 //! bells hung where somebody is in the way.
 
 use futures_util::future::join_all;
-use tenure_core::{Acquire, Action, Error, Fence, LockName, Moment, Outcome, OwnerId, Reply, Ttl};
+use tenure_core::{
+    Acquire, Action, Error, Fence, LockName, Moment, Outcome, OwnerId, Renew, Reply, Ttl,
+};
 use tokio::sync::oneshot;
 
 use super::Shared;
@@ -93,6 +95,8 @@ impl Round {
                 afterwards.released(keep, rest);
                 return;
             }
+            // Whoever renews by lease need not be the one who relies on it.
+            (Action::Renew(Renew { terms: None, .. }), _) => {}
             (_, Some(Outcome::NotHeld { .. })) => self.give_up(keep),
             (Action::Convert(_), _) => return afterwards.converted(keep),
             _ => {}

@@ -140,9 +140,9 @@ async fn no_vote_of_a_hold_is_taken_back_because_its_fence_could_not_be_raised()
     quorum.pass(secs(1)).await;
     let lower = quorum.peek(2, "x").await.holders[0].fence;
     assert!(lower < Some(guard.fence()), "{lower:?}");
-    quorum.pass(secs(4)).await;
+    quorum.pass(secs(6)).await;
     let raised = quorum.peek(2, "x").await.holders[0].fence;
-    assert_eq!(raised, Some(guard.fence()), "by the renewal");
+    assert_eq!(raised, Some(guard.fence()), "by the second renewal");
     assert_eq!(quorum.members[2].count("cancel"), 0);
     guard.release().await.unwrap();
     others_act().await;
