@@ -73,6 +73,11 @@ impl FanOut {
         self.pending.iter().any(|(asked, _)| *asked == member)
     }
 
+    /// Whether all that have not answered are such.
+    pub(super) fn waits_only_for(&self, such: impl Fn(usize) -> bool) -> bool {
+        self.pending.iter().all(|(asked, _)| such(*asked))
+    }
+
     /// What can be had without waiting.
     async fn now(&mut self) -> Option<(usize, Answer)> {
         if !self.started {

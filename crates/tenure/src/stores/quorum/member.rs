@@ -1,7 +1,6 @@
 //! [`Member`]: one store of a quorum, and what is known of it: its clock, and what it still has to be told.
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,7 +43,7 @@ pub(super) struct Member {
     pub(super) server: Option<Arc<dyn Server>>,
     pub(super) debts: Debts,
     clock: Arc<dyn Clock>,
-    calls: AtomicUsize,
+    calls: Mutex<Calls>,
     /// What its clock showed last.
     reading: Mutex<Option<Reading>>,
 }
@@ -70,7 +69,7 @@ impl Member {
             server,
             debts: Debts::default(),
             clock,
-            calls: AtomicUsize::new(0),
+            calls: Mutex::default(),
             reading: Mutex::default(),
         }
     }
@@ -93,12 +92,20 @@ impl Member {
             replies = batch.iter().map(|_| Err(miscounted())).collect();
         }
         if let Some(reply) = replies.iter().flatten().next() {
+            self.calls().since = Some(self.clock.now());
             self.read(Reading {
                 sent,
                 now: reply.now,
             });
         }
         Answer { sent, by, replies }
+    }
+
+    /// Whether it owes answers and has given none for this long.
+    pub(super) fn hangs(&self, now: Moment, patience: Duration) -> bool {
+        let calls = self.calls();
+        let since = calls.since.filter(|_| calls.count > 0);
+        since.is_some_and(|since| now > since.plus(patience))
     }
 
     /// Learns who it is and what its clock shows.
@@ -134,9 +141,21 @@ impl Member {
         }
     }
 
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn reading(&self) -> MutexGuard<'_, Option<Reading>> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The calls that are under way.
+#[derive(Debug, Default)]
+struct Calls {
+    count: usize,
+    /// When the first of them began, or one was answered.
+    since: Option<Moment>,
 }
 
 /// One of the calls that are under way.
@@ -144,18 +163,21 @@ struct Call<'a>(&'a Member);
 
 impl<'a> Call<'a> {
     fn begin(member: &'a Member) -> Option<Self> {
-        let free = |calls: usize| (calls < CALLS).then_some(calls + 1);
-        let counted = member
-            .calls
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, free);
-        // Made only if it was counted: dropping it counts it off.
-        counted.is_ok().then(|| Self(member))
+        let mut calls = member.calls();
+        if calls.count == CALLS {
+            return None;
+        }
+        if calls.count == 0 {
+            calls.since = Some(member.clock.now());
+        }
+        calls.count += 1;
+        Some(Self(member))
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+        self.0.calls().count -= 1;
     }
 }
 

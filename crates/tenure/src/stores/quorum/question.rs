@@ -122,6 +122,11 @@ impl Question {
         }
     }
 
+    /// Whether there is little to gain by waiting for members that are hung, and others lose by it.
+    pub(super) fn is_in_the_way(&self) -> bool {
+        matches!(self, Self::Take(take) if take.is_in_the_way())
+    }
+
     pub(super) fn result(&mut self, shared: &Shared, sent: Moment) -> Result<Reply, Error> {
         let epoch = shared.epoch;
         match self {

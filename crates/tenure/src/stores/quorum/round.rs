@@ -8,7 +8,7 @@ use tenure_core::{Action, Error, ErrorKind, Moment, Reply, Request};
 use super::Shared;
 use super::attendance::Attendance;
 use super::fan_out::FanOut;
-use super::member::Answer;
+use super::member::{Answer, Member};
 use super::question::Question;
 use super::take::Course;
 
@@ -67,6 +67,8 @@ impl Round {
 
     async fn ask_everybody(&mut self) {
         let shared = self.shared.clone();
+        let hangs = |member: &Arc<Member>| member.hangs(self.sent, shared.node_timeout);
+        let hung: Vec<bool> = shared.members.iter().map(hangs).collect();
         for (index, member) in shared.members.iter().enumerate() {
             let twin = shared.twin(index).is_some();
             let mut requests = Vec::with_capacity(self.questions.len());
@@ -86,6 +88,11 @@ impl Round {
         }
         let deadline = self.sent.plus(shared.node_timeout);
         while !self.questions.iter().all(Question::is_decided) {
+            let mut open = self.questions.iter().filter(|it| !it.is_decided());
+            // Of a crowd, somebody would have a vote at any time, and nobody enough.
+            let gives_way = open.all(Question::is_in_the_way)
+                && self.first.waits_only_for(|member| hung[member]);
+            let deadline = if gives_way { self.sent } else { deadline };
             let Some((member, answer)) = self.first.next(&*shared.clock, deadline).await else {
                 self.questions.iter_mut().for_each(Question::close);
                 return;

@@ -165,6 +165,11 @@ impl Take {
         self.course() != Course::Open
     }
 
+    /// Whether it keeps others from a vote that it will hardly get enough of: somebody else has one, too.
+    pub(super) fn is_in_the_way(&self) -> bool {
+        self.poll.count(Voice::Yes) > 0 && self.poll.count(Voice::No) > 0
+    }
+
     /// How `member` voted.
     pub(super) fn voice(&self, member: usize) -> Option<Voice> {
         self.poll.voice(member)
@@ -233,8 +238,13 @@ impl Take {
         if let Some(in_force) = self.conflict {
             return said(Outcome::Conflict { in_force });
         }
-        let silent = self.poll.count(Voice::Silent) + self.poll.open();
         let free = self.poll.count(Voice::Yes);
+        // Where there were votes to be had, whoever is in the way with too few of its own more likely races, too, and all of
+        // them have to get out of each other's way.
+        let silent = match free {
+            0 => self.poll.count(Voice::Silent) + self.poll.open(),
+            _ => 0,
+        };
         said(Outcome::Busy(self.rivals.contention(epoch, silent, free)))
     }
 
