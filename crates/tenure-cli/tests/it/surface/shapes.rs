@@ -247,3 +247,20 @@ fn a_password_stays_secret_in_every_shape() {
 fn is_hidden(secret: &str, said: &str) {
     assert!(!said.contains(secret), "{said}");
 }
+
+#[test]
+fn a_server_that_is_no_sentinel_is_called_that() {
+    let world = World::new();
+    let plain = RedisServer::start();
+    let closed = RedisServer::start_with(&["--requirepass", "hunter22"]);
+    let at = |address: &str| {
+        let url = format!("redis+sentinel://{address}/mymaster");
+        world.run(&["ls", "--store", &url])
+    };
+    for server in [&plain, &closed] {
+        let refused = at(&server.address())
+            .exits(64)
+            .says("this is not a sentinel");
+        assert!(!refused.stderr.contains("know of no service"));
+    }
+}

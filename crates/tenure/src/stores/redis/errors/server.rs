@@ -109,12 +109,18 @@ fn by_words(text: &str) -> Failure {
             ErrorKind::Unsupported,
             "the server does not speak RESP3: use ?protocol=resp2",
         )
+    } else if lower.contains("unknown command") && lower.contains("sentinel") {
+        Failure::new(
+            ErrorKind::Configuration,
+            "this is not a sentinel: redis+sentinel:// wants the addresses of the sentinels (port 26379 as a \
+             rule), redis:// that of a server",
+        )
     } else if lower.contains("unknown command") || lower.contains("unknown subcommand") {
         Failure::new(
             ErrorKind::Unsupported,
             "the server lacks a command that tenure needs (EVAL, EVALSHA, TIME, PUBLISH, SUBSCRIBE \
              and the commands of strings, hashes and sorted sets): it was disabled or renamed, or \
-             this is not Redis",
+             this is a sentinel (use redis+sentinel://) or not Redis",
         )
     } else if lower.contains("cluster support disabled") {
         Failure::new(

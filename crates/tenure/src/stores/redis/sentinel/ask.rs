@@ -54,6 +54,9 @@ impl Sentinel {
             .arg("GET-MASTER-ADDR-BY-NAME")
             .arg(&service.name);
         let values = self.send(&commands, service).await?;
+        if let Some(Value::ServerError(error)) = values.first() {
+            return Err(errors::from_server(error).at(&self.address));
+        }
         Ok(host_and_port(values.first()))
     }
 
