@@ -109,7 +109,9 @@ fn by_words(text: &str) -> Failure {
             ErrorKind::Unsupported,
             "the server does not speak RESP3: use ?protocol=resp2",
         )
-    } else if lower.contains("unknown command") && lower.contains("sentinel") {
+    } else if lower.contains("unknown command 'sentinel'")
+        || lower.contains("unknown command `sentinel`")
+    {
         Failure::new(
             ErrorKind::Configuration,
             "this is not a sentinel: redis+sentinel:// wants the addresses of the sentinels (port 26379 as a \
