@@ -2,6 +2,7 @@
 //! sleeps.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use tenure::Moment;
@@ -25,21 +26,25 @@ pub const INTERRUPTED_CODE: u8 = 130;
 /// From now on ^C, TERM and a terminal that is closed only end all waiting, so that servers and folders
 /// are cleaned up. Said twice, they end us at once: servers end with us, only folders stay.
 pub fn notice_interrupts() {
-    std::thread::spawn(|| {
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build();
         // Without it a signal ends us at once; servers end with us, only folders stay.
         if let Ok(runtime) = runtime {
-            let _ = runtime.block_on(interrupt());
+            let _ = runtime.block_on(interrupt(ready));
         }
     });
+    // Until then a signal would end us at once; an error means that it always will.
+    let _ = is_ready.recv();
 }
 
-async fn interrupt() -> std::io::Result<()> {
+async fn interrupt(ready: Sender<()>) -> std::io::Result<()> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let mut hang_ups = signal(SignalKind::hangup())?;
+    let _ = ready.send(());
     loop {
         tokio::select! {
             _ = interrupts.recv() => {}
