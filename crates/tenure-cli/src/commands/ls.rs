@@ -1,5 +1,7 @@
 //! `tenure ls [PREFIX]`.
 
+use std::time::Duration;
+
 use crate::args::LsArgs;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -14,8 +16,9 @@ pub async fn execute(args: LsArgs, choice: StoreChoice, output: Output) -> Resul
     let session = Session::open(choice).await?;
     let prefix = args.prefix.as_deref().unwrap_or_default();
     // Asked first: a store that is open then has forgotten nothing that is not listed.
-    let recovering = session.recovering(None).await?;
+    let recovering = session.recovering(None).await;
     let listing = session.list(prefix).await?;
+    let recovering = or_unknown(recovering, &output);
     // A record is held by nobody in particular: it would be taken for a lock that is stuck.
     let records_too = args.all || prefix.starts_with('~');
     let locks: Vec<Lock> = listing
@@ -40,4 +43,16 @@ pub async fn execute(args: LsArgs, choice: StoreChoice, output: Output) -> Resul
         output.say(&format!("tenure: {}", recovering_sentence(left)));
     }
     Ok(Exit::Success)
+}
+
+/// Looking is allowed where nothing can be written, as on a replica, and there it may not be told.
+pub(super) fn or_unknown(
+    recovering: Result<Option<Duration>>,
+    output: &Output,
+) -> Option<Duration> {
+    recovering.unwrap_or_else(|_| {
+        output
+            .say("tenure: not known whether the store recovers: what is held may not all be shown");
+        None
+    })
 }

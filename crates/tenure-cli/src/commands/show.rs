@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tenure::core::{HolderView, LockName, Snapshot, Timestamp};
 
+use super::ls::or_unknown;
 use crate::args::ShowArgs;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -21,8 +22,9 @@ const RECORD: &str = "~once:";
 pub async fn execute(args: ShowArgs, choice: StoreChoice, output: Output) -> Result<Exit> {
     let name = lock_name(&args.name)?;
     let session = Session::open(choice).await?;
-    let recovering = session.recovering(Some(&name)).await?;
+    let recovering = session.recovering(Some(&name)).await;
     let (now, snapshot) = session.inspect(&name).await?;
+    let recovering = or_unknown(recovering, &output);
     if args.json {
         output.print_json(&Lock::new(&name, &snapshot, now).while_recovering(recovering))?;
     } else {

@@ -90,6 +90,11 @@ impl Afterwards {
         });
     }
 
+    /// How many questions have been seen to.
+    pub(super) fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
     /// Goes on in the background, if there is anything to do.
     pub(super) fn start(self, first: FanOut, asked: Vec<Vec<usize>>) {
         if first.is_done() {

@@ -47,7 +47,10 @@ impl Round {
                         watched.extend(obstacles.map(|it| (take.name.clone(), it)));
                     }
                 },
-                Question::Keep(keep) => self.conclude(keep, outcome, &mut afterwards),
+                Question::Keep(keep) => {
+                    self.conclude(keep, outcome, &mut afterwards);
+                    continue;
+                }
                 Question::Undo(undo) => {
                     if let Action::Cancel(cancel) = &undo.request.action {
                         let held = shared.end(cancel.owner, None, End::GivenUp);
@@ -68,6 +71,7 @@ impl Round {
             shared.watch(name, obstacles);
         }
         self.settled = true;
+        debug_assert_eq!(afterwards.len(), self.questions.len(), "one each");
         let asked = std::mem::take(&mut self.asked);
         afterwards.start(std::mem::replace(&mut self.first, FanOut::new()), asked);
     }

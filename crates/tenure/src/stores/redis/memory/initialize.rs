@@ -153,13 +153,16 @@ async fn open(link: &Link, examined: &Examined) -> Result<bool, Failure> {
 }
 
 /// Closes again what was opened of what was found closed.
+/// One that does not answer keeps none of the others open.
 async fn take_back(links: &[&Link], found: &[Examined]) -> Result<(), Error> {
+    let mut taken_back = Ok(());
     for (link, found) in links.iter().zip(found) {
         let failed = |failure: Failure| failure.at(&link.options.address).error();
         let parts: Vec<Part> = found.closed.iter().map(|(part, _)| *part).collect();
-        close(link, &parts).await.map_err(failed)?;
+        let closed = close(link, &parts).await.map_err(failed);
+        taken_back = taken_back.and(closed);
     }
-    Ok(())
+    taken_back
 }
 
 async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {

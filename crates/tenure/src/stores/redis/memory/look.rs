@@ -21,7 +21,7 @@ pub(super) struct Look {
     pub(super) wipes: Option<u64>,
     /// Its clock.
     pub(super) now: Timestamp,
-    /// Which node of a cluster it is.
+    /// Which node of a cluster it is, since when: a promotion changes it, a restart does not.
     pub(super) node: Option<String>,
     /// For how long a record that does not count lets nobody in.
     pub(super) pending: Duration,
@@ -61,11 +61,12 @@ pub(super) async fn look(
     }
     let is_node = link.options.keys.member().is_some();
     if is_node {
-        pipeline.cmd("CLUSTER").arg("MYID");
+        pipeline.cmd("CLUSTER").arg("NODES");
     }
     let mut values = link.send_all(live, &pipeline, deadline).await?;
     let node = values.pop_if(|_| is_node);
-    let node = node.and_then(|node| text_of(node).ok());
+    let node = node.map(text_of).transpose()?;
+    let node = node.as_deref().and_then(incarnation);
     let records = values.split_off(values.len().min(6));
     let Ok([time, server, replication, append, rewrite, memory]) = <[Value; 6]>::try_from(values)
     else {
@@ -209,6 +210,16 @@ pub(in super::super) fn facts(value: Value) -> Result<Facts, Failure> {
             Ok(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
         }
     }
+}
+
+/// The id of the node that answers `CLUSTER NODES`, and its configuration epoch.
+fn incarnation(nodes: &str) -> Option<String> {
+    let mine = nodes
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>());
+    let mut mine = mine.filter(|words| words.get(2).is_some_and(|it| it.contains("myself")));
+    let mine = mine.next()?;
+    Some(format!("{}/{}", mine.first()?, mine.get(6)?))
 }
 
 fn clock(value: Value) -> Result<Timestamp, Failure> {

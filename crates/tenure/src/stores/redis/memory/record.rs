@@ -4,7 +4,7 @@
 //!
 //! `wait` is how long before `until` the life began, in microseconds; `earlier` when the lives before it
 //! did, the newest first, with commas between, or "-". `witnessed` is that word or "-": whether somebody besides the
-//! server was asked before it was written; `node` the id of the node of a cluster, or "-". Whoever does not know the last words leaves them out.
+//! server was asked before it was written; `node` the id of the node of a cluster and its configuration epoch, or "-". Whoever does not know the last words leaves them out.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(super) fn is_witnessed(text: &str) -> bool {
     text.split(' ').nth(10) == Some(WITNESSED)
 }
 
-/// Which node of a cluster wrote a record, if it says so.
+/// Which node of a cluster wrote a record, and in which epoch, if it says so.
 pub(super) fn node_of(text: &str) -> Option<&str> {
     text.split(' ').nth(11).filter(|node| *node != "-")
 }

@@ -60,8 +60,8 @@ pub(super) async fn confirmed(
 }
 
 /// Whether a node may have its voice from another, whose place it took. A record tells who had the slot when its
-/// data was written; without one it has to be asked of the server, which shows it also after a restart
-/// if it has had replicas itself.
+/// data was written, and in which epoch: a promotion raises it, so that one who was promoted *back* is found out, too.
+/// Without one it has to be asked of the server, which shows it also after a restart if it has had replicas itself.
 fn is_promoted(look: &Look) -> bool {
     match (node_of(&look.text), &look.node) {
         (Some(wrote), Some(node)) => wrote != node,
