@@ -116,21 +116,27 @@ async fn what_is_released_meanwhile_leaves_nothing() {
 
 /// Holds that are renewed together: an answer that comes late is about the one that was asked about.
 #[tokio::test(start_paused = true)]
-async fn who_is_forced_out_of_one_lock_keeps_the_others_of_the_same_renewal() {
+async fn who_is_forced_out_of_some_locks_keeps_the_others_of_the_same_renewal() {
+    const FORCED: [usize; 8] = [1, 2, 5, 6, 8, 11, 12, 15];
     let quorum = Quorum::of(3);
     let (one, two) = (quorum.client().await, quorum.client().await);
     let mut guards = Vec::new();
-    for name in ["a", "b", "c"] {
-        let lock = one.lock(name).ttl(secs(30));
+    for number in 0..16 {
+        let lock = one.lock(format!("n{number}")).ttl(secs(30));
         guards.push(acquired(lock.try_acquire().await.unwrap()));
     }
     others_act().await;
     quorum.members[2].script(Rule::on("renew").does(Fault::Delay(millis(5))));
-    let forced = two.force_release("c", guards[2].lease(), "stuck").await;
-    forced.expect("all servers hear of it");
+    for number in FORCED {
+        let (name, lease) = (format!("n{number}"), guards[number].lease());
+        let forced = two.force_release(&name, lease, "stuck");
+        forced.await.expect("all servers hear of it");
+    }
     for _ in 0..40 {
         quorum.pass(secs(1)).await;
-        assert!(guards[0].is_valid() && guards[1].is_valid());
+        for (number, guard) in guards.iter().enumerate() {
+            assert!(guard.is_valid() || FORCED.contains(&number), "{number}");
+        }
     }
-    assert!(!guards[2].is_valid());
+    assert!(FORCED.iter().all(|number| !guards[*number].is_valid()));
 }
