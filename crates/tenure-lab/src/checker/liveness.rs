@@ -5,6 +5,9 @@ use super::show::millis;
 use super::{Case, Check, Reach, Verdict};
 use crate::history::What;
 
+/// How long it takes until everybody knows that the last fault is over, in nanoseconds.
+const SETTLES: u64 = 1_000_000_000;
+
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     let events = || case.history.events.iter();
     let calm = events().find(|event| event.what == What::Calm);
@@ -66,7 +69,8 @@ fn complaint(acquire: &Acquire, calm: u64, bound: u64, ended: bool) -> Option<St
             let (waited, bound) = (millis(waited), millis(bound));
             Some(format!("waited for {waited}; {bound} are allowed"))
         }
-        Answer::Failed | Answer::Unknown if acquire.invoked > calm => {
+        // Whoever was stopped when it was about to ask asks as it was told to before: not for long.
+        Answer::Failed | Answer::Unknown if acquire.invoked > calm + SETTLES => {
             Some("did not get it".to_owned())
         }
         _ => None,
