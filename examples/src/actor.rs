@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::Outcome;
 
@@ -38,8 +39,13 @@ impl Actor {
     }
 
     /// Freezes it where it stands, as a long garbage collection or a suspended machine would.
+    /// It stands still when this answers, or has ended.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
+        let Some(id) = self.pid() else { return };
+        // Left to be waited for again: whoever asks how it ended must still hear that.
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(id), options).is_err_and(|error| error == Errno::INTR) {}
     }
 
     /// Lets it go on, as if no time had passed.
@@ -70,11 +76,14 @@ impl Actor {
     }
 
     fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.child.id()).ok();
-        if let Some(id) = id.and_then(Pid::from_raw) {
+        if let Some(id) = self.pid() {
             // It may have ended meanwhile; it is not reaped yet, so the id is still its own.
             let _ = kill_process(id, signal);
         }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 }
 

@@ -2,7 +2,7 @@
 //! on as if nothing had happened; the next one is cut off from the store. Each time another one leads, and what an old
 //! leader still writes is refused, because the table checks the fence of its term.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,7 +22,6 @@ struct Options {
 }
 
 const CANDIDATES: usize = 3;
-const WRITING: &str = "writing";
 
 fn main() -> ExitCode {
     stage::play(|options: &Options| &options.common, direct, be_a_candidate)
@@ -45,7 +44,8 @@ async fn be_a_candidate(options: &Options, part: &Part) -> Outcome {
 
 async fn write_on(ledger: &Connection, number: usize, fence: Fence, folder: &Path) -> Outcome {
     while !folder.join("closed").exists() {
-        std::fs::write(folder.join(WRITING), "")?;
+        let written = entries_of(ledger, number)?;
+        std::fs::write(announcement(folder, number), written.to_string())?;
         // A leader that is paused just now writes into the term of the next one, when it goes on. The table
         // refuses that: the check and the write are one step of the database.
         let write = "INSERT INTO entry SELECT ?1, ?2, ?1 >= ifnull(max(fence), 0) FROM entry";
@@ -61,8 +61,8 @@ fn direct(stage: &mut Stage, options: &Options) -> Outcome {
     stage.start_wired(CANDIDATES)?;
     let first = next_leader(&ledger, None)?;
     stage.actors()[first].kill();
-    let second = next_leader(&ledger, Some(first))?;
-    pause_in_the_middle(stage, second, &ledger)?;
+    next_leader(&ledger, Some(first))?;
+    let second = pause_in_the_middle(stage, first, &ledger)?;
     let third = next_leader(&ledger, Some(second))?;
     stage.actors()[second].resume();
     if let Some(wire) = stage.wire(third) {
@@ -76,15 +76,37 @@ fn direct(stage: &mut Stage, options: &Options) -> Outcome {
     check(stage, options, &ledger)
 }
 
-/// Pauses it when it is about to write: the database is held until then.
-fn pause_in_the_middle(stage: &mut Stage, number: usize, ledger: &Connection) -> Outcome {
+/// Pauses whoever is about to write, but for the one that is `gone`, and says who that was.
+fn pause_in_the_middle(stage: &mut Stage, gone: usize, ledger: &Connection) -> Outcome<usize> {
+    // Nobody can write while this lasts, so whoever is about to do so stays there until it is paused.
     let held = Transaction::new_unchecked(ledger, TransactionBehavior::Immediate)?;
-    std::fs::remove_file(stage.folder().join(WRITING))?;
-    while !stage.folder().join(WRITING).exists() {
+    loop {
+        for number in (0..CANDIDATES).filter(|number| *number != gone) {
+            if is_about_to_write(stage.folder(), ledger, number)? {
+                stage.actors()[number].pause();
+                held.rollback()?;
+                return Ok(number);
+            }
+        }
         pass_time(Duration::from_millis(1))?;
     }
-    stage.actors()[number].pause();
-    Ok(held.rollback()?)
+}
+
+/// Whether a candidate has announced an entry that is not there yet.
+fn is_about_to_write(folder: &Path, ledger: &Connection, number: usize) -> Outcome<bool> {
+    // Not there before it first leads, and empty for a moment each time it is written.
+    let announced = std::fs::read_to_string(announcement(folder, number)).unwrap_or_default();
+    Ok(announced.parse() == Ok(entries_of(ledger, number)?))
+}
+
+/// Where a candidate says how many entries it had made when it set about the next one.
+fn announcement(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("writing-{number}"))
+}
+
+fn entries_of(ledger: &Connection, number: usize) -> Outcome<u64> {
+    let count = "SELECT count(*) FROM entry WHERE candidate = ?";
+    Ok(ledger.query_row(count, [number], |row| row.get(0))?)
 }
 
 /// Waits until somebody else writes than `before`.
