@@ -60,6 +60,8 @@ pub(super) struct Acquire {
     pub(super) process: u32,
     pub(super) mode: Mode,
     pub(super) waits: bool,
+    /// For how long at most, if there is a limit.
+    pub(super) patience: Option<u64>,
     pub(super) ttl: u64,
     pub(super) invoked: u64,
     pub(super) answered: Option<u64>,
@@ -222,12 +224,14 @@ impl Reading {
                 mode,
                 ttl_ms,
                 waits,
+                wait_ms,
             } => {
                 self.holds.acquires.push(Acquire {
                     name: name.clone(),
                     process: key.0,
                     mode: *mode,
                     waits: *waits,
+                    patience: wait_ms.map(|wait| wait.saturating_mul(1_000_000)),
                     ttl: ttl_ms * 1_000_000,
                     invoked: at,
                     answered: None,

@@ -5,9 +5,6 @@ use super::show::millis;
 use super::{Case, Check, Reach, Verdict};
 use crate::history::What;
 
-/// How long it takes until everybody knows that the last fault is over, in nanoseconds.
-const SETTLES: u64 = 1_000_000_000;
-
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     let events = || case.history.events.iter();
     let calm = events().find(|event| event.what == What::Calm);
@@ -69,12 +66,17 @@ fn complaint(acquire: &Acquire, calm: u64, bound: u64, ended: bool) -> Option<St
             let (waited, bound) = (millis(waited), millis(bound));
             Some(format!("waited for {waited}; {bound} are allowed"))
         }
-        // Whoever was stopped when it was about to ask asks as it was told to before: not for long.
-        Answer::Failed | Answer::Unknown if acquire.invoked > calm + SETTLES => {
+        Answer::Failed | Answer::Unknown if acquire.invoked > calm && patient(acquire, bound) => {
             Some("did not get it".to_owned())
         }
         _ => None,
     }
+}
+
+/// Whether it would have waited for as long as it may take. Not everybody does so from the first moment of calm:
+/// whoever was stopped when it was about to ask waits no longer than was drawn for it.
+fn patient(acquire: &Acquire, bound: u64) -> bool {
+    acquire.patience.is_none_or(|patience| patience >= bound)
 }
 
 #[cfg(test)]
@@ -118,6 +120,16 @@ mod tests {
         assert_eq!(found(&sketch), 1);
         sketch.killed(120);
         assert_eq!(found(&sketch), 0);
+    }
+
+    #[test]
+    fn whoever_gives_up_early_is_not_found() {
+        for (patience, complaints) in [(None, 1), (Some(1_000), 1), (Some(999), 0)] {
+            let mut sketch = Sketch::promising(60_000, 1_000);
+            sketch.note(100, What::Calm);
+            sketch.fails(1, 110, 900, patience);
+            assert_eq!(found(&sketch), complaints, "{patience:?}");
+        }
     }
 
     #[test]

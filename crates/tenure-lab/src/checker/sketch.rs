@@ -12,6 +12,8 @@ pub(super) struct Sketch {
     name: String,
     calls: u64,
     asked: Option<u64>,
+    /// For how long those who ask wait at most.
+    patience: Option<u64>,
     /// The last hold: its process and call.
     last: (u32, u64),
 }
@@ -23,6 +25,7 @@ impl Sketch {
             name: "x".to_owned(),
             calls: 0,
             asked: None,
+            patience: None,
             last: (0, 0),
         }
     }
@@ -75,6 +78,14 @@ impl Sketch {
     pub(super) fn asks(&mut self, process: u32, at: u64) -> &mut Self {
         self.invoke(process, at * 1_000_000, "exclusive");
         self
+    }
+
+    /// Asks, and does not get it.
+    pub(super) fn fails(&mut self, process: u32, at: u64, until: u64, wait: Option<u64>) {
+        self.patience = wait;
+        let call = self.invoke(process, at * 1_000_000, "exclusive");
+        let why = "held".to_owned();
+        self.push(until * 1_000_000, process, What::Fail { call, why });
     }
 
     pub(super) fn holds(&mut self, process: u32, at: u64, mode: &str, fence: u64) -> &mut Self {
@@ -241,6 +252,7 @@ impl Sketch {
         self.last = (process, call);
         let json = serde_json::json!({
             "op": "acquire", "name": self.name, "mode": mode, "ttl_ms": 1000, "waits": true,
+            "wait_ms": self.patience,
         });
         let wanted = serde_json::from_value(json).unwrap();
         self.push(at, process, What::Invoke { call, wanted });

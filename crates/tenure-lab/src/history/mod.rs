@@ -182,6 +182,9 @@ pub enum Wanted {
         ttl_ms: u64,
         /// Whether to wait for it.
         waits: bool,
+        /// For how long at most, if there is a limit.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        wait_ms: Option<u64>,
     },
     /// Give a hold back.
     Release {

@@ -63,8 +63,9 @@ impl Task {
         let call = self.invoke(Wanted::Acquire {
             name: turn.target.name(),
             mode: turn.mode,
-            ttl_ms: u64::try_from(turn.ttl.as_millis()).unwrap_or(u64::MAX),
+            ttl_ms: milliseconds(turn.ttl),
             waits: !turn.wait.is_zero(),
+            wait_ms: Some(milliseconds(turn.wait)),
         });
         let acquiring = self.acquire(turn);
         let acquired = match turn.cancels {
@@ -232,4 +233,8 @@ impl Task {
     fn note(&self, what: What) {
         self.work.recorder.note(self.number, what);
     }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
