@@ -55,7 +55,8 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// For how long the store lets nobody in still, because it may have forgotten who holds what: until
     /// then [`list`](Self::list) and [`Inspect`](crate::Action::Inspect) may miss holders. `None` if it forgot
-    /// nothing. Of a lock of this name, or of any.
+    /// nothing. Of a lock of this name, or of any. Only looks: a store that begins to wait only when somebody first
+    /// asks for a lock has the whole of it left until then.
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,

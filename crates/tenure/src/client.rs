@@ -268,7 +268,8 @@ impl Tenure {
 
     /// For how long the store lets nobody in still, because it may have forgotten who holds what; `None` if it
     /// forgot nothing. **Until then [`inspect`](Self::inspect) and [`list`](Self::list) may miss holders**: a
-    /// holder is seen again once it has renewed. Of the lock `name`, or of any.
+    /// holder is seen again once it has renewed. Of the lock `name`, or of any. Only looks: a server that nobody has
+    /// asked for a lock since it lost something begins to wait only then, and has the whole of it left.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).

@@ -1,4 +1,4 @@
-//! [`connect`]: from a URL to a client.
+//! [`connect`] and [`connect_to_look`]: from a URL to a client.
 
 use std::sync::Arc;
 
@@ -32,6 +32,30 @@ use crate::stores::memory::MemoryStore;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 pub async fn connect(url: &str) -> Result<Tenure, Error> {
+    open(url, Purpose::Use).await
+}
+
+/// The same for whoever only looks, as [`list`](Tenure::list), [`inspect`](Tenure::inspect),
+/// [`recovering`](Tenure::recovering) and [`diagnose`](Tenure::diagnose) do: **nothing is written into a Redis server**
+/// before the first request that asks for more. A Redis server that has to wait because it may have forgotten
+/// something begins with that when somebody first connects otherwise, or first asks for a lock.
+///
+/// A file that does not exist is created all the same.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_to_look(url: &str) -> Result<Tenure, Error> {
+    open(url, Purpose::Look).await
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Use,
+    Look,
+}
+
+async fn open(url: &str, purpose: Purpose) -> Result<Tenure, Error> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start()?);
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     let store: Arc<dyn Store> = match scheme {
@@ -39,7 +63,7 @@ pub async fn connect(url: &str) -> Result<Tenure, Error> {
         "memory" => MemoryStore::shared(rest, clock.clone()),
         "sqlite" => return connect_sqlite(url, clock).await,
         "redis" | "rediss" | "redis+unix" | "unix" | "redis+sentinel" | "rediss+sentinel" => {
-            return connect_redis(url, clock).await;
+            return connect_redis(url, clock, purpose).await;
         }
         "redis+cluster" | "rediss+cluster" => return connect_cluster(url, clock).await,
         "redlock" | "redlocks" | "redis+all" | "rediss+all" => open_quorum(url, &clock).await?,
@@ -84,8 +108,18 @@ async fn connect_sqlite(_url: &str, _clock: Arc<dyn Clock>) -> Result<Tenure, Er
 }
 
 #[cfg(feature = "redis")]
-async fn connect_redis(url: &str, clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
-    let store = crate::stores::redis::RedisStore::connect(url, clock.clone()).await?;
+async fn connect_redis(
+    url: &str,
+    clock: Arc<dyn Clock>,
+    purpose: Purpose,
+) -> Result<Tenure, Error> {
+    use crate::stores::redis::RedisStore;
+
+    // The other shapes say hello with the first request in any case.
+    let store = match purpose {
+        Purpose::Use => RedisStore::connect(url, clock.clone()).await?,
+        Purpose::Look => RedisStore::connect_to_look(url, clock.clone()).await?,
+    };
     let longest = store.longest_protected_lease();
     let tenure = Tenure::new(Arc::new(store), clock).await?;
     Ok(tenure.protecting(longest))
@@ -116,7 +150,11 @@ async fn open_quorum(_url: &str, _clock: &Arc<dyn Clock>) -> Result<Arc<dyn Stor
 }
 
 #[cfg(not(feature = "redis"))]
-async fn connect_redis(_url: &str, _clock: Arc<dyn Clock>) -> Result<Tenure, Error> {
+async fn connect_redis(
+    _url: &str,
+    _clock: Arc<dyn Clock>,
+    _purpose: Purpose,
+) -> Result<Tenure, Error> {
     Err(left_out("redis"))
 }
 

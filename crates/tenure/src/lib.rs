@@ -76,7 +76,7 @@ pub use all::{All, AllGuard};
 pub use client::Tenure;
 pub use clock::Clock;
 pub use coalesce::{Cached, Coalesce, Served, Source};
-pub use connect::connect;
+pub use connect::{connect, connect_to_look};
 pub use election::{Changes, Election, Leader, Term};
 pub use guard::Guard;
 pub use identity::this_process;

@@ -17,6 +17,14 @@ pub(super) enum Persistence {
     Repeat(Output),
 }
 
+/// What for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// To see what is there, and leave it as it is.
+    Look,
+    Use,
+}
+
 /// Connects within `limit`; `None` if there was no answer at all.
 #[allow(
     clippy::disallowed_methods,
@@ -24,13 +32,19 @@ pub(super) enum Persistence {
 )]
 pub(super) async fn contact(
     choice: &StoreChoice,
+    purpose: Purpose,
     limit: Duration,
     persistence: Persistence,
 ) -> Option<std::result::Result<Tenure, Error>> {
     let mut refusal = None;
     let trying = async {
         loop {
-            match (tenure::connect(choice.url.expose()).await, persistence) {
+            let url = choice.url.expose();
+            let result = match purpose {
+                Purpose::Look => tenure::connect_to_look(url).await,
+                Purpose::Use => tenure::connect(url).await,
+            };
+            match (result, persistence) {
                 (Err(error), Persistence::Repeat(output)) if error.retry() == Retry::Later => {
                     if refusal.is_none() {
                         output.hint(&format!("cannot reach {} yet, trying on", choice.url));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tenure::core::{Error, Finding, Guarantees};
 use tenure::{Clock, Tenure};
 
-use self::contact::{Persistence, contact};
+use self::contact::{Persistence, Purpose, contact};
 pub use self::take::Tie;
 use crate::args::duration::Wait;
 use crate::output::Output;
@@ -37,13 +37,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects; a store that refuses at once gets no second chance.
+    /// Connects to look first, which changes nothing; a store that refuses at once gets no second chance.
     ///
     /// # Errors
     /// 69 if the store does not answer within five seconds, 64 or 78 for a wrong URL, 77 if it
     /// refuses us.
     pub async fn open(choice: StoreChoice) -> Result<Self> {
-        let contact = contact(&choice, CONTACT_LIMIT, Persistence::Once).await;
+        let contact = contact(&choice, Purpose::Look, CONTACT_LIMIT, Persistence::Once).await;
         Self::connected(contact, choice, silent)
     }
 
@@ -61,7 +61,7 @@ impl Session {
             .limit()
             .filter(|wait| !wait.is_zero() && *wait < CONTACT_LIMIT);
         let limit = short.unwrap_or(CONTACT_LIMIT);
-        let contact = contact(&choice, limit, persistence).await;
+        let contact = contact(&choice, Purpose::Use, limit, persistence).await;
         Self::connected(contact, choice, |choice| match short {
             Some(wait) => complaints::wait_over(wait, choice),
             None => silent(choice),

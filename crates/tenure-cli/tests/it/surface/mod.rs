@@ -10,6 +10,7 @@ mod handover;
 mod init;
 mod inspection;
 mod leases;
+mod looking;
 mod loss;
 mod once;
 mod redis;

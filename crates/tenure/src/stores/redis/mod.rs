@@ -63,11 +63,22 @@ impl RedisStore {
         let deadline = store.link.deadline();
         let live = store.link.live(deadline).await;
         let live = live.map_err(|failure| failure.error())?;
-        match memory::greet(&store.link, &live, deadline).await {
-            // A replica, for example, may be looked at all the same; whoever wants more is told then.
-            Err(failure) if failure.kind == ErrorKind::Configuration => Err(failure.error()),
-            _ => Ok(store),
-        }
+        let greeted = memory::greet(&store.link, &live, deadline).await;
+        store.unless_misconfigured(greeted)
+    }
+
+    /// The same without saying hello, so that nothing is written before the first request that does more than
+    /// look.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_to_look(url: &str, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let store = Self::connect_lazily(url, clock)?;
+        let live = store.link.live(store.link.deadline()).await;
+        live.map_err(|failure| failure.error())?;
+        let looked = memory::outlooks(&store.link, &[None]).await;
+        let looked = looked.and_then(|all| all.into_iter().try_for_each(|it| it.map(drop)));
+        store.unless_misconfigured(looked)
     }
 
     /// Checks `url`, and connects when the first request is made.
@@ -101,6 +112,14 @@ impl RedisStore {
     pub fn longest_protected_lease(&self) -> Option<Ttl> {
         let caution = self.link.options.caution;
         (caution.recovery != Recovery::Off).then_some(caution.max_ttl)
+    }
+
+    /// A replica, for example, may be looked at all the same; whoever wants more is told then.
+    fn unless_misconfigured(self, greeted: Result<(), Failure>) -> Result<Self, Error> {
+        match greeted {
+            Err(failure) if failure.kind == ErrorKind::Configuration => Err(failure.error()),
+            _ => Ok(self),
+        }
     }
 
     fn lazily(options: Options, clock: Arc<dyn Clock>) -> Result<Self, Error> {
@@ -203,7 +222,7 @@ impl Store for RedisStore {
         _name: Option<&'a LockName>,
     ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
         Box::pin(async {
-            let recovering = memory::recovering(&self.link, None).await;
+            let recovering = memory::recovering(&self.link, &[None]).await;
             recovering.map_err(|failure| failure.error())
         })
     }

@@ -61,36 +61,16 @@ pub(super) async fn recovering(
         let Some(link) = nodes.owner(slot) else {
             return Ok(None);
         };
-        let left = memory::recovering(&link, Some(slot)).await;
+        let left = memory::recovering(&link, &[Some(slot)]).await;
         return left.map_err(failed);
     }
     let serving = nodes.serving();
-    let asked = serving.iter().map(|link| any_recovering(link));
+    let asked = serving.iter().map(async |link| {
+        let parts = sweep::parts_of(link);
+        memory::recovering(link, &parts).await
+    });
     let left = try_join_all(asked).await.map_err(failed)?;
     Ok(left.into_iter().flatten().max())
-}
-
-async fn any_recovering(link: &Link) -> Result<Option<Duration>, Failure> {
-    if link.options.caution.recovery == Recovery::Off {
-        return Ok(None);
-    }
-    let Some(survey) = sweep::survey(link).await? else {
-        return Ok(None);
-    };
-    if survey.records.is_empty() {
-        // Nobody has used it yet, or it has lost everything.
-        let first = sweep::parts_of(link).into_iter().next();
-        return match first {
-            Some(part) => memory::recovering(link, part).await,
-            None => Ok(None),
-        };
-    }
-    let max_ttl = link.options.caution.max_ttl.duration();
-    let left = survey
-        .closed()
-        .map(|record| record.until.since(survey.now))
-        .max();
-    Ok(left.map(|left| if left.is_zero() { max_ttl } else { left }))
 }
 
 /// Whether the slots of a node remember, as far as their records say.
@@ -140,9 +120,10 @@ async fn recovery(link: &Link) -> Finding {
         None if unknown > 0 => finding(
             Severity::Warning,
             format!(
-                "{unknown} of {} slots have no record: whoever first asks for a lock there waits \
-                 {max_ttl:?}. If the cluster is known to be new: tenure doctor --init",
-                survey.slots
+                "{unknown} of {} slots have no record: whoever first asks for a lock there waits {}. If the \
+                 cluster is known to be new: tenure doctor --init",
+                survey.slots,
+                Spelled(max_ttl),
             ),
         ),
         None => finding(

@@ -12,7 +12,7 @@ use tenure_core::{Error, Finding, Phase, Recovery, Severity, Spelled, Timestamp}
 use super::connection::Link;
 use super::errors::Failure;
 use super::listing::{ask, time};
-use super::memory::{self, Caution};
+use super::memory::{self, Caution, Outlook};
 use about::{About, Facts, Said};
 
 /// How many round trips are timed.
@@ -87,26 +87,24 @@ async fn recovery(link: &Link) -> Finding {
                       replica that lags behind, gives away locks that are held";
         return finding(Severity::Danger, subject, detail);
     }
-    let mut get = redis::cmd("GET");
-    get.arg(link.options.keys.record(None));
-    let looked = async {
-        let now = time(link).await?;
-        let text = match ask(link, &get, link.deadline()).await? {
-            Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            _ => String::new(),
-        };
-        Ok::<_, Failure>((now, memory::read(&text)))
+    let outlook = match memory::outlooks(link, &[None])
+        .await
+        .map(|mut all| all.pop())
+    {
+        Ok(Some(Ok(outlook))) => outlook,
+        Ok(Some(Err(failure))) | Err(failure) => return unknown(subject, &failure),
+        Ok(None) => None,
     };
-    let (now, record) = match looked.await {
-        Ok(looked) => looked,
-        Err(failure) => return hidden(subject, "GET of its record", &failure),
-    };
-    let Some(record) = record else {
+    let Some(Outlook { record, begun, now }) = outlook else {
         return warning(
             subject,
-            "the server has no record of its life: INFO may be forbidden to this user, or it is a \
-             replica. If it forgets, it gives away locks that are held.",
+            "unknown, because this user may not call INFO, and nobody else has recorded anything: if the \
+             server forgets, it gives away locks that are held",
         );
+    };
+    let vouch = match record.cause.is_evidence() {
+        true => "",
+        false => ". If it is known to be new: tenure doctor --init",
     };
     match record.phase(now) {
         Phase::Recovering { until } if record.is_restless(now) => finding(
@@ -129,22 +127,26 @@ async fn recovery(link: &Link) -> Finding {
         Phase::Open => fine(
             subject,
             format!(
-                "remembers what it granted; if it forgets, leases of up to {:?} are protected",
-                record.max_ttl
+                "remembers what it granted; if it forgets, leases of up to {} are protected",
+                Spelled(record.max_ttl)
+            ),
+        ),
+        Phase::Recovering { until } if !begun => warning(
+            subject,
+            format!(
+                "{}: whoever first asks for a lock waits {}, so that all that it may have forgotten has \
+                 ended{vouch}",
+                memory::because(record.cause),
+                Spelled(until.since(now)),
             ),
         ),
         Phase::Recovering { until } => warning(
             subject,
             format!(
                 "recovering, {} left: {}, and lets nobody in before all that it may have forgotten \
-                 has ended{}",
+                 has ended{vouch}",
                 Spelled(until.since(now)),
                 memory::because(record.cause),
-                if record.cause.is_evidence() {
-                    ""
-                } else {
-                    ". If it is known to be new: tenure doctor --init"
-                }
             ),
         ),
     }
@@ -251,6 +253,10 @@ fn lines(text: &str) -> HashMap<String, String> {
         .filter_map(|line| line.split_once(':'))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect()
+}
+
+fn unknown(subject: &str, failure: &Failure) -> Finding {
+    warning(subject, format!("unknown: {}", failure.error().message()))
 }
 
 fn hidden(subject: &str, command: &str, failure: &Failure) -> Finding {

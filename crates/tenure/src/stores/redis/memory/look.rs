@@ -25,6 +25,8 @@ pub(super) struct Look {
     pub(super) node: Option<String>,
     /// For how long a record that does not count lets nobody in.
     pub(super) pending: Duration,
+    /// Whether it follows another, and may not be written to.
+    pub(super) is_replica: bool,
 }
 
 impl Look {
@@ -130,6 +132,7 @@ pub(super) async fn look(
             now,
             node: node.clone(),
             pending,
+            is_replica: !is(&replication, "role", "master"),
         }
     };
     Ok(Some(texts.into_iter().map(|it| it.map(look)).collect()))

@@ -91,7 +91,7 @@ pub(super) async fn meet(
 
 /// What others wrote down about these parts, for a user who may not look for itself: it is kept out
 /// with all others while they are known to recover, but nothing that they forget is noticed by it.
-async fn written(
+pub(super) async fn written(
     link: &Link,
     live: &Live,
     parts: &[Part],

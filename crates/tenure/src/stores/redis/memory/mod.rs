@@ -2,19 +2,19 @@
 //! this is another life, the core's `hello` decides from what the server shows of itself.
 //!
 //! Here is what a client knows of the server's life; `meet` finds it out, `look` is what it asks for that,
-//! `record` what the server keeps of it, `witnesses` who is asked before that is written, `initialize` what a
+//! `outlook` is for those who only want to see, `record` what the server keeps of it, `witnesses` who is asked before that is written, `initialize` what a
 //! person may say instead.
 
 pub(in crate::stores) mod initialize;
 mod look;
 mod meet;
+mod outlook;
 mod record;
 pub(super) mod sweep;
 mod witnesses;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tenure_core::{Life, Moment, Record, Recovery, Timestamp, Ttl};
 
@@ -22,7 +22,9 @@ use super::connection::{Link, Live};
 use super::errors::Failure;
 
 pub(super) use look::facts;
-pub(super) use record::{because, read};
+pub(super) use outlook::{Outlook, outlooks, recovering};
+pub(super) use record::because;
+use record::read;
 
 /// How many parts are asked about in one go.
 const AT_ONCE: usize = 128;
@@ -136,21 +138,6 @@ impl Memory {
     fn lock(&self) -> MutexGuard<'_, HashMap<Part, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// For how long this part lets nobody in still, because it may have forgotten something.
-pub(super) async fn recovering(link: &Link, part: Part) -> Result<Option<Duration>, Failure> {
-    if link.options.caution.recovery == Recovery::Off {
-        return Ok(None);
-    }
-    let deadline = link.deadline();
-    let live = link.live(deadline).await?;
-    // Whoever says hello first finds out.
-    let met = Box::pin(meet::meet(link, &live, &[part], deadline)).await;
-    let met = met.into_iter().next().transpose()?.flatten();
-    let now = super::listing::time(link).await?;
-    let until = met.and_then(|met| met.record?.phase(now).recovering_until());
-    Ok(until.map(|until| until.since(now)))
 }
 
 /// Says hello to a server, unless that was done on this connection.
