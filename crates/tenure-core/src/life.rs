@@ -266,8 +266,6 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
         Some(record) if record.is_of(seen) && !record.is_ahead(seen.now) => {
             return Hello::Known(record.life);
         }
-        // Its clock was set back. What it may have forgotten has ended by then, whatever was written.
-        Some(record) if record.is_of(seen) => whole,
         // Whose data it took over was in use until a moment ago, however old this server is.
         _ if seen.took_over => whole,
         // Older data without a restart: that nothing was lost in one says nothing about it.
@@ -281,7 +279,8 @@ pub fn hello(record: Option<&Record>, seen: &Seen, greeting: &Greeting) -> Hello
         None if seen.wiped => whole,
         None => rest,
     };
-    // What was forgotten before is not remembered by forgetting nothing now.
+    // What was forgotten before is not remembered by forgetting nothing now. But it has ended after the whole,
+    // whatever was written: the clock may have been set back.
     let pending = record.map_or(Duration::ZERO, |record| record.until.since(seen.now));
     let wait = wait.max(pending.min(whole));
     let cause = cause(record, seen, greeting);

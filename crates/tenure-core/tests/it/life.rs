@@ -298,6 +298,17 @@ fn a_record_from_when_the_clock_was_ahead_is_replaced_and_what_it_says_of_the_pa
     assert!(!Record { began, ..ahead }.is_restless(START));
 }
 
+#[test]
+fn a_record_is_ahead_from_the_first_moment_that_nothing_can_last_until() {
+    let last = Record {
+        until: START.plus(WHOLE),
+        ..record()
+    };
+    assert!(!last.is_ahead(START));
+    let until = last.until.plus(Duration::from_micros(1));
+    assert!(Record { until, ..last }.is_ahead(START));
+}
+
 proptest! {
     /// Whatever a server shows and a record says: nobody is kept out for longer than anything that may have been
     /// forgotten can last.
