@@ -115,7 +115,7 @@ const ROWS: [(&str, &str, &str); 12] = [
     (
         "75",
         "busy, the wait ran out, or --once-per and it was run; the command did not run\n\
-         (--exit-busy, --if-busy skip; neither while the store recovers)",
+         (--exit-busy, --if-busy skip; neither while the store recovers, or several race for it)",
         "",
     ),
     same("77", "the store refused our user or password"),

@@ -46,7 +46,7 @@ pub struct RunArgs {
     /// If busy: fail (exit 75), or skip the command quietly (exit 0)
     ///
     /// Skips only what is known to be busy. While the store recovers from a loss nobody knows, and that is an
-    /// error (T0307, exit 75), also with -q.
+    /// error (T0307, exit 75), also with -q; so it is if several race for it on a store without a queue and nobody wins (T0308).
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub if_busy: IfBusy,
     /// If the lease is lost: kill, signal:NAME (USR1 for example), or warn

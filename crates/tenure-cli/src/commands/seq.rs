@@ -23,7 +23,7 @@ pub async fn execute(args: SeqArgs, choice: StoreChoice, output: Output) -> Resu
     };
     let numbers = match numbers {
         // Otherwise our place in the queue stays behind for a while.
-        Err(failure) if matches!(failure.code, Code::Busy | Code::Recovering) => {
+        Err(failure) if matches!(failure.code, Code::Busy | Code::Recovering | Code::Raced) => {
             session.settle().await;
             return Err(failure);
         }

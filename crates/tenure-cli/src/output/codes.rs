@@ -35,6 +35,8 @@ pub enum Code {
     Counted,
     /// The store may have forgotten who holds what: not known to be busy, nor to be free.
     Recovering,
+    /// Several asked at once, and none got it: not known to be busy.
+    Raced,
     /// There is no such command.
     CommandNotFound,
     /// The command cannot be executed.
@@ -49,7 +51,7 @@ pub enum Code {
 
 impl Code {
     /// All of them, by number.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Unreachable,
         Self::NoAnswer,
         Self::AccessRefused,
@@ -65,6 +67,7 @@ impl Code {
         Self::NoSuchLease,
         Self::Counted,
         Self::Recovering,
+        Self::Raced,
         Self::CommandNotFound,
         Self::CommandNotExecutable,
         Self::HeldTooLong,
@@ -104,6 +107,7 @@ impl Code {
             Self::NoSuchLease => ("T0305", Exit::Lost, "no_such_lease"),
             Self::Counted => ("T0306", Exit::Busy, "counted"),
             Self::Recovering => ("T0307", Exit::Busy, "recovering"),
+            Self::Raced => ("T0308", Exit::Busy, "raced"),
             Self::CommandNotFound => ("T0401", Exit::NotFound, "not_found"),
             Self::CommandNotExecutable => ("T0402", Exit::NotExecutable, "not_executable"),
             Self::HeldTooLong => ("T0403", Exit::HeldTooLong, "hold_at_most"),

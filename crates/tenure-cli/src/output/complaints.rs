@@ -89,21 +89,24 @@ pub fn no_number(
     }
 }
 
-/// Somebody else holds the lock; or nobody may, but the store is not sure and lets nobody in. That is not
-/// what `--if-busy skip` skips: if all did, nobody would run it.
+/// Somebody else holds the lock; or nobody may, but the store is not sure and lets nobody in, or several got in each other's
+/// way. That is not what `--if-busy skip` skips: if all did, nobody would run it.
 pub fn busy(name: &LockName, mode: Mode, blocked: &Blocked, choice: &StoreChoice) -> Failure {
     let contention = &blocked.contention;
     let unknown = blocked.recovering().is_some() && !is_in_the_way(contention, mode);
-    let mut failure = match unknown {
-        true => Failure::new(
-            Code::Recovering,
-            format!(
-                "the store is recovering, and whether {:?} is busy is not known",
-                name.as_str()
-            ),
-        ),
-        false => Failure::new(Code::Busy, format!("{:?} is busy", name.as_str())),
+    let quoted = format!("{:?}", name.as_str());
+    let (code, what) = if unknown {
+        let what = format!("the store is recovering, and whether {quoted} is busy is not known");
+        (Code::Recovering, what)
+    } else if blocked.nobody_won() {
+        let what = format!(
+            "nobody is known to hold {quoted}, but others ask for it, too, and none has won"
+        );
+        (Code::Raced, what)
+    } else {
+        (Code::Busy, format!("{quoted} is busy"))
     };
+    let mut failure = Failure::new(code, what);
     if let Some(left) = blocked.recovering() {
         failure = failure.fact("recovering", recovering(left, contention.restless, choice));
     }
@@ -246,7 +249,28 @@ fn shell_word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tenure::core::Timestamp;
+
+    use crate::output::secret::StoreUrl;
+
     use super::*;
+
+    #[test]
+    fn a_race_that_nobody_won_is_not_called_busy_and_so_not_skipped() {
+        let name = LockName::new("x").unwrap();
+        let choice = StoreChoice {
+            url: StoreUrl::new("redlock://a,b,c"),
+            origin: Origin::Flag,
+        };
+        let blocked = Blocked {
+            now: Timestamp::from_micros(1),
+            ahead: None,
+            contention: Contention::default(),
+        };
+        let failure = busy(&name, Mode::Exclusive, &blocked, &choice);
+        assert_eq!(failure.code, Code::Raced);
+        assert!(failure.what().starts_with("nobody is known to hold \"x\""));
+    }
 
     #[test]
     fn suggested_commands_survive_the_shell() {

@@ -35,11 +35,12 @@ const FOREIGN_POLL: Duration = Duration::from_millis(300);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// How long at most to stay out of the way of others after a race that nobody won, and how often to
-/// try again without waiting.
+/// How long at most to stay out of the way of others after a race that nobody won.
 const RACE_PAUSE: Duration = Duration::from_millis(30);
-const RACES: usize = 10;
-/// How often that may be doubled for whoever waits and loses one race after the other: many do so then, and
+/// For how long whoever does not wait goes on racing. It ends when somebody is seen to hold it, which is soon: without that,
+/// all of a crowd would skip what nobody does.
+const RACING: Duration = Duration::from_secs(10);
+/// How often the pause may be doubled for whoever loses one race after the other: many do so then, and
 /// each needs a moment of its own.
 const RACE_DOUBLINGS: u32 = 5;
 
@@ -94,7 +95,7 @@ enum Turnout {
     TooLate(Error),
 }
 
-/// Asks once and never waits for others.
+/// Asks once and never waits for whoever holds it. As long as nobody does, and several got in each other's way, it asks again.
 ///
 /// # Cancel safety
 /// Dropping the future leaves neither hold nor queue place behind: [`Attempt`] cancels.
@@ -103,15 +104,16 @@ pub(crate) async fn try_once(
     wanted: &Wanted,
 ) -> Result<Result<Held, Blocked>, Error> {
     let mut attempt = Attempt::new(client, wanted)?;
-    let (mut again, mut races) = (0, 0);
+    let (mut again, mut crowd) = (0, Crowd::default());
+    let clock = client.link.clock();
+    let enough = clock.now().plus(RACING);
     loop {
         match ask(&mut attempt, Waiting::No).await {
             Ok(Turnout::Held(hold)) => return Ok(Ok(Held { hold, run: None })),
             // Nobody holds it, and nobody has won: somebody must.
-            Ok(Turnout::Blocked(blocked)) if is_race(client, &blocked) && races < RACES => {
-                races += 1;
-                client.link.clock().sleep(random::up_to(RACE_PAUSE)).await;
+            Ok(Turnout::Blocked(blocked)) if is_race(client, &blocked) && clock.now() < enough => {
                 attempt.settled();
+                clock.sleep(crowd.lost_a_race()).await;
             }
             Ok(Turnout::Blocked(blocked)) => {
                 attempt.settled();
@@ -256,9 +258,7 @@ impl Crowd {
 
 /// Whether nobody holds it, but several who race for it got in each other's way.
 fn is_race(client: &Client, blocked: &Blocked) -> bool {
-    blocked.contention.holder_count == 0
-        && blocked.contention.recovering.is_none()
-        && client.link.store().guarantees().order == Order::Race
+    blocked.nobody_won() && client.link.store().guarantees().order == Order::Race
 }
 
 /// When to ask again if nothing is pushed: as a sign of life, at the holder's expiry if we are next,

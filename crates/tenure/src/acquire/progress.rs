@@ -33,6 +33,19 @@ impl Blocked {
         until.map(|until| until.since(self.now))
     }
 
+    /// Whether nobody is known to hold the lock: several asked for it at once, and each got so much of it that none could
+    /// have it. Only on a store without a queue (a quorum), and not before a few seconds of such races.
+    #[must_use]
+    pub fn nobody_won(&self) -> bool {
+        let Contention {
+            holder_count,
+            waiter_count,
+            recovering,
+            ..
+        } = self.contention;
+        holder_count == 0 && waiter_count == 0 && recovering.is_none()
+    }
+
     fn sentence(&self, holder: &HolderView) -> String {
         let mut sentence = match holder.owner {
             Some(_) => format!("held by {}", holder.party),
@@ -83,17 +96,18 @@ impl fmt::Display for Blocked {
             parts.push(format!("{waiter_count} wait"));
         }
         if parts.is_empty() {
-            // It was, and may be free by now.
-            parts.push("somebody was in the way".to_owned());
+            parts.push(NOBODY_WON.to_owned());
         }
         f.write_str(&parts.join("; "))
     }
 }
 
+const NOBODY_WON: &str = "nobody is known to hold it, but others ask for it, too, and none has won";
+
 /// How a wait is going. The default is a wait that has not heard from the store yet.
 #[derive(Debug, Default)]
 pub struct WaitReport {
-    /// The last answer of the store, if it has answered yet.
+    /// The last answer of the store, if it has answered yet. One to a race that nobody won replaces none that names a holder.
     pub blocked: Option<Blocked>,
     /// Set while the store cannot be asked: since when, and the last error.
     pub silence: Option<Silence>,
@@ -110,8 +124,10 @@ pub struct Silence {
 
 impl WaitReport {
     pub(super) fn store_answered(&mut self, blocked: Blocked) {
+        let named = |told: &Blocked| !told.nobody_won();
+        let told = self.blocked.take().filter(named);
         *self = Self {
-            blocked: Some(blocked),
+            blocked: told.filter(|_| blocked.nobody_won()).or(Some(blocked)),
             silence: None,
         };
     }
@@ -168,6 +184,9 @@ pub(super) fn busy(name: &LockName, limit: Duration, blocked: &Blocked) -> Error
             let advice = "the store recovers again and again, and may never let anybody in";
             error = error.with("restless", advice);
         }
+    }
+    if blocked.nobody_won() {
+        error = error.with("race", NOBODY_WON);
     }
     if let Some(holder) = blocked.contention.holders.first() {
         error = error.with("held by", &holder.party);
@@ -251,6 +270,23 @@ mod tests {
     }
 
     #[test]
+    fn a_race_that_nobody_won_does_not_hide_who_held_it_before() {
+        let answer = |holder_count| Blocked {
+            now: at(1_000),
+            ahead: None,
+            contention: Contention {
+                holder_count,
+                ..Contention::default()
+            },
+        };
+        let mut report = WaitReport::default();
+        for (holders, told) in [(0, 0), (2, 2), (0, 2), (1, 1)] {
+            report.store_answered(answer(holders));
+            assert_eq!(report.blocked, Some(answer(told)));
+        }
+    }
+
+    #[test]
     fn a_store_that_recovers_says_for_how_long() {
         let recovering = Contention {
             recovering: Some(at(1_012)),
@@ -259,6 +295,6 @@ mod tests {
         };
         let said = "the store recovers, again and again, and lets nobody in for another 12s";
         assert_eq!(blocked(recovering), said);
-        assert_eq!(blocked(Contention::default()), "somebody was in the way");
+        assert_eq!(blocked(Contention::default()), NOBODY_WON);
     }
 }

@@ -1,14 +1,20 @@
 //! [`Rivals`]: who is in the way, pieced together from what the members say. Pure.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tenure_core::{
     Contention, HolderView, Kind, Moment, OwnerId, SHOWN_HOLDERS, Snapshot, Timestamp,
 };
 
+use super::Settings;
 use super::agreement::latest;
 use super::electorate::Electorate;
 use super::epoch::{Epoch, Reading};
+
+/// How long somebody may have a vote and still be asking for others, or taking it back. Whoever has had one for longer holds the
+/// lock if that is enough to keep it.
+const RACE: Duration = Settings::LONGEST_NODE_TIMEOUT.saturating_mul(3);
 
 /// What members say about other holders.
 #[derive(Debug)]
@@ -30,6 +36,8 @@ struct Rival {
     view: HolderView,
     voices: usize,
     since: Option<Moment>,
+    /// For how long it has had the oldest of its votes; `None` if one of them does not say.
+    age: Option<Duration>,
     /// `None` where its vote does not end by itself.
     ends: Vec<Option<Moment>>,
 }
@@ -64,10 +72,13 @@ impl Rivals {
                 view: view.clone(),
                 voices: 0,
                 since: None,
+                age: Some(Duration::ZERO),
                 ends: Vec::new(),
             });
             rival.voices += 1;
             rival.view.fence = rival.view.fence.max(view.fence);
+            let age = view.since.map(|since| reading.now.since(since));
+            rival.age = rival.age.and_then(|oldest| Some(oldest.max(age?)));
             let since = view.since.map(|since| reading.here(since));
             rival.since = rival.since.min(since).or(since);
             rival
@@ -79,13 +90,13 @@ impl Rivals {
     /// Whether one of them has so many votes already that it holds the lock.
     pub(super) fn surely_hold(&self) -> bool {
         let mut rivals = self.holders.values();
-        rivals.any(|rival| rival.voices >= self.electorate.to_keep)
+        rivals.any(|rival| rival.may_hold(self.electorate, 0))
     }
 
     /// Who holds it, as far as can be told if so many members are `silent`, and when it can be had
     /// if so many are `free`. Nobody, if all have too few votes: then it is a race that nobody won.
     pub(super) fn contention(&self, epoch: Epoch, silent: usize, free: usize) -> Contention {
-        let mut holders = self.holding(epoch, silent);
+        let mut holders = self.views(epoch, |rival| rival.may_hold(self.electorate, silent));
         let holder_count = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         holders.truncate(SHOWN_HOLDERS);
         let next = self.free_again(free);
@@ -116,9 +127,11 @@ impl Rivals {
         free_from.get(lacking).or(last).copied()
     }
 
-    /// What can be seen of the name, if so many members are `silent`.
+    /// What can be seen of the name, if so many members are `silent`: everybody with so many votes as are enough to keep
+    /// it, also if it may have been about to take them back.
     pub(super) fn snapshot(&self, epoch: Epoch, silent: usize) -> Snapshot {
-        let holders = self.holding(epoch, silent);
+        let needed = self.electorate.to_keep;
+        let holders = self.views(epoch, |rival| rival.voices + silent >= needed);
         Snapshot {
             kind: holders.first().map(|_| Kind::Lock),
             holders,
@@ -126,20 +139,27 @@ impl Rivals {
         }
     }
 
-    fn holding(&self, epoch: Epoch, silent: usize) -> Vec<HolderView> {
-        let needed = self.electorate.to_keep;
-        let mut holding: Vec<_> = self
-            .holders
-            .values()
-            .filter(|rival| rival.voices + silent >= needed)
-            .map(|rival| rival.view(epoch, needed))
-            .collect();
-        holding.sort_by_key(|view| view.fence);
-        holding
+    fn views(&self, epoch: Epoch, holds: impl Fn(&Rival) -> bool) -> Vec<HolderView> {
+        let holding = self.holders.values().filter(|rival| holds(rival));
+        let views = holding.map(|rival| rival.view(epoch, self.electorate.to_keep));
+        let mut views: Vec<_> = views.collect();
+        views.sort_by_key(|view| view.fence);
+        views
     }
 }
 
 impl Rival {
+    /// Whether it has, with so many `silent` members, what it takes to hold the lock: enough votes to have taken it; or enough
+    /// to keep it, if it has had them for so long that it does not just race for it.
+    fn may_hold(&self, electorate: Electorate, silent: usize) -> bool {
+        let Electorate {
+            to_take, to_keep, ..
+        } = electorate;
+        let races = self.age.is_some_and(|age| age < RACE);
+        let needed = if races { to_take } else { to_keep };
+        self.voices + silent >= needed
+    }
+
     fn view(&self, epoch: Epoch, needed: usize) -> HolderView {
         let seen = needed.min(self.voices);
         let endless = self.ends.iter().filter(|end| end.is_none()).count();
@@ -156,8 +176,6 @@ impl Rival {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tenure_core::{Fence, Mode, Party};
 
     use super::*;
@@ -192,7 +210,11 @@ mod tests {
     }
 
     fn rivals(held: &[(Reading, Contention)]) -> Rivals {
-        let mut rivals = Rivals::new(Electorate::majority(5));
+        rivals_of(Electorate::majority(5), held)
+    }
+
+    fn rivals_of(electorate: Electorate, held: &[(Reading, Contention)]) -> Rivals {
+        let mut rivals = Rivals::new(electorate);
         for (reading, contention) in held {
             rivals.add(*reading, contention);
         }
@@ -221,6 +243,32 @@ mod tests {
         assert!(!rivals.surely_hold());
         let contention = rivals.contention(epoch(), 0, 2);
         assert_eq!(contention, Contention::default());
+    }
+
+    /// Where one vote is enough to keep a lock, and all are needed to take it.
+    #[test]
+    fn somebody_with_one_vote_of_all_races_unless_it_has_had_it_for_long_or_does_not_say() {
+        let holders = |held: &[(Reading, Contention)], silent| {
+            let rivals = rivals_of(Electorate::unanimous(3), held);
+            let holders = rivals.contention(epoch(), silent, 0).holder_count;
+            assert_eq!(rivals.surely_hold(), holders > 0 && silent == 0);
+            holders
+        };
+        let young = held(77, 1, 10);
+        assert_eq!(holders(&[young.clone(), held(77, 2, 10)], 0), 0);
+        assert_eq!(holders(&[young.clone(), held(77, 2, 10)], 1), 0);
+        assert_eq!(holders(&[young.clone(), held(9, 1, 10)], 1), 1);
+        let all = [young.clone(), held(9, 1, 10), held(5, 1, 10)];
+        assert_eq!(holders(&all, 0), 1);
+        let had = |since| {
+            let (reading, mut contention) = young.clone();
+            contention.holders[0].since = since;
+            (reading, contention)
+        };
+        assert_eq!(holders(&[had(None)], 0), 1);
+        let long_ago = Timestamp::from_micros(74_000_000);
+        assert_eq!(holders(&[had(Some(long_ago))], 0), 1);
+        assert_eq!(holders(&[held(9, 1, 10), had(Some(long_ago))], 0), 1);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Several who want it at once: somebody wins, and everybody in the end.
 
-use tenure::test_util::{Fault, Rule};
+use tenure::stores::quorum::{Rule as Electing, Settings};
+use tenure::test_util::{Fault, Rule, seed_chance};
+use tenure::{Attempt, Tenure};
 
 use super::world::Quorum;
 use crate::client_world::{millis, secs};
@@ -77,4 +79,56 @@ async fn many_processes_that_want_it_all_get_it_one_after_the_other() {
     fences.sort_unstable();
     fences.dedup();
     assert_eq!(fences.len(), 40, "every grant had a fence of its own");
+}
+
+/// Of those who ask at the same moment and do not wait, exactly one gets it: nobody else holds it. Every
+/// call takes a while, and each is first at other members.
+#[tokio::test(start_paused = true)]
+async fn of_those_who_ask_at_once_without_waiting_exactly_one_gets_it() {
+    for (members, electing) in [
+        (2, Electing::All),
+        (3, Electing::All),
+        (3, Electing::Majority),
+    ] {
+        for (crowd, seeds) in [(2, 20), (3, 20), (20, 5)] {
+            for seed in 0..seeds {
+                seed_chance(Some(seed));
+                let (got, busy) = all_ask_at_once(members, electing, crowd).await;
+                let of = format!("{crowd} on {members} by {electing:?}, seed {seed}");
+                assert_eq!(got, 1, "{of}");
+                assert_eq!(busy, crowd - 1, "the others are told who holds it: {of}");
+            }
+        }
+    }
+    seed_chance(None);
+}
+
+/// How many of a crowd got it, and how many were told who has it.
+async fn all_ask_at_once(members: usize, electing: Electing, crowd: usize) -> (usize, usize) {
+    let quorum = Quorum::with(members, Settings::new(electing));
+    let mut clients: Vec<Tenure> = Vec::new();
+    for _ in 0..crowd {
+        clients.push(quorum.client().await);
+    }
+    for (number, member) in quorum.members.iter().enumerate() {
+        // Whoever asks second is first at the last one, and so on.
+        let late = Fault::Delay(millis(6));
+        member.script(
+            Rule::on("vote")
+                .after(crowd - 1 - number % crowd)
+                .times(1)
+                .does(Fault::Delay(millis(1))),
+        );
+        member.script(Rule::on("vote").times(crowd - 1).does(late));
+        member.script(Rule::on_everything().does(Fault::Delay(millis(3))));
+    }
+    let attempts = clients.iter().map(|client| client.lock("x").try_acquire());
+    let attempts = futures_util::future::join_all(attempts).await;
+    let count = |wanted: fn(&Attempt) -> bool| {
+        let attempts = attempts.iter().map(|attempt| attempt.as_ref().unwrap());
+        attempts.filter(|attempt| wanted(attempt)).count()
+    };
+    let got = count(|attempt| matches!(attempt, Attempt::Acquired(_)));
+    let told = |attempt: &Attempt| matches!(attempt, Attempt::Busy(blocked) if !blocked.contention.holders.is_empty());
+    (got, count(told))
 }
