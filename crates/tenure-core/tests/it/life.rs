@@ -384,9 +384,10 @@ fn a_life_can_be_written_down() {
 
 #[test]
 fn what_speaks_for_an_earlier_use_is_kept() {
-    let cause = |record, seen: &Seen, knew| {
+    let cause = |record: Option<&Record>, seen: &Seen, knew| {
         let greeting = Greeting {
             knew,
+            knew_this_run: knew && record.is_some(),
             ..greeting(Recovery::Strict)
         };
         match hello(record, seen, &greeting) {
@@ -408,6 +409,12 @@ fn what_speaks_for_an_earlier_use_is_kept() {
     assert_eq!(cause(None, &promoted, false), Cause::TookOver);
     let old = record();
     assert_eq!(cause(Some(&old), &restarted(5), false), Cause::Restarted);
+    let wiped = Seen {
+        wiped: true,
+        ..restarted(5)
+    };
+    assert_eq!(cause(Some(&old), &restarted(5), true), Cause::Missed);
+    assert_eq!(cause(Some(&old), &wiped, false), Cause::Wiped);
     assert_eq!(cause(Some(&old), &promoted, true), Cause::TookOver);
 }
 

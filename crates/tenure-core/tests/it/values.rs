@@ -72,6 +72,13 @@ fn a_party_shows_who_it_is_without_saying_its_host_twice() {
 }
 
 #[test]
+fn names_that_begin_with_a_tilde_are_reserved() {
+    let reserved = |name| LockName::new(name).unwrap().is_reserved();
+    assert!(reserved("~once:nightly"));
+    assert!(!reserved("nightly~"));
+}
+
+#[test]
 fn names_inboxes_and_lives_are_read_back_as_they_were_written() {
     let name = LockName::new("invoice/4711").unwrap();
     assert_eq!(name.as_str(), "invoice/4711");
