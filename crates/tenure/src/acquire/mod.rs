@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenure_core::{
     Acquire, Action, Error, ErrorKind, Fence, LockName, Mode, Order, Outcome, Party,
-    PushedValidity, Renew, Retry, Ttl, Validity, Waiting,
+    PushedValidity, Renew, Retry, Spelled, Ttl, Validity, Waiting,
 };
 use tokio::sync::watch;
 
@@ -398,6 +398,9 @@ async fn prolong(attempt: &mut Attempt, fence: Fence) -> Result<Turnout, Error> 
 fn too_slow(ttl: Ttl) -> Error {
     Error::new(
         ErrorKind::Unavailable,
-        format!("the store answers too slowly for a ttl of {ttl:?}: choose a longer one"),
+        format!(
+            "the store answers too slowly for a ttl of {}: choose a longer one",
+            Spelled(ttl.duration())
+        ),
     )
 }

@@ -55,7 +55,7 @@ pub(super) async fn diagnose(shared: &Arc<Shared>) -> Result<Vec<Finding>, Error
                 findings.push(finding(Severity::Warning, label, error.to_string()));
             }
             None => {
-                let detail = format!("no answer within {LIMIT:?}");
+                let detail = format!("no answer within {}", Spelled(LIMIT));
                 findings.push(finding(Severity::Warning, label, detail));
             }
         }

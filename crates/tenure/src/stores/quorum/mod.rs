@@ -37,7 +37,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tenure_core::{
     Acquire, BoxFuture, Error, ErrorKind, Fence, Finding, Guarantees, Inbox, Listener, Listing,
-    LockName, Moment, Reply, Request, Shard, Store, Timestamp,
+    LockName, Moment, Reply, Request, Shard, Spelled, Store, Timestamp,
 };
 use tokio::runtime::Handle;
 
@@ -127,9 +127,9 @@ impl QuorumStore {
             return Err(Error::new(
                 ErrorKind::Configuration,
                 format!(
-                    "a node_timeout of {:?} is too long: choose {:?} at most",
-                    settings.node_timeout,
-                    Settings::LONGEST_NODE_TIMEOUT
+                    "a node_timeout of {} is too long: choose {} at most",
+                    Spelled(settings.node_timeout),
+                    Spelled(Settings::LONGEST_NODE_TIMEOUT)
                 ),
             ));
         }
@@ -262,16 +262,26 @@ impl Shared {
             return Err(Error::new(
                 ErrorKind::Configuration,
                 format!(
-                    "a ttl of {ttl:?} is too short for a node_timeout of {:?}: a round may take that \
-                     long and must leave half of the ttl. Choose a ttl of at least {:?}, or a shorter \
+                    "a ttl of {} is too short for a node_timeout of {}: a round may take that \
+                     long and must leave half of the ttl. Choose a ttl of at least {}, or a shorter \
                      node_timeout",
-                    self.node_timeout,
-                    self.node_timeout * 2
+                    Spelled(ttl),
+                    Spelled(self.node_timeout),
+                    Spelled(in_tenths(self.node_timeout * 2))
                 ),
             ));
         }
         Ok(())
     }
+}
+
+/// From a second on rounded up to a tenth, which is as exact as it is spelled: what is said to be enough is.
+fn in_tenths(time: Duration) -> Duration {
+    if time < Duration::from_secs(1) {
+        return time;
+    }
+    let tenths = time.as_nanos().div_ceil(100_000_000);
+    Duration::from_millis(100) * u32::try_from(tenths).unwrap_or(u32::MAX)
 }
 
 fn too_few(count: usize, least: usize) -> Error {

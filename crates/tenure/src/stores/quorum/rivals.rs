@@ -99,16 +99,30 @@ impl Rivals {
         let mut holders = self.views(epoch, |rival| rival.may_hold(self.electorate, silent));
         let holder_count = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         holders.truncate(SHOWN_HOLDERS);
-        let next = self.free_again(free);
+        let (next, opens) = (self.free_again(free), self.opens(free));
         let stamp = |moment: Moment| epoch.timestamp(moment);
         Contention {
             holder_count,
             waiter_count: 0,
             next_expiry: next.filter(|_| holder_count > 0).map(stamp),
-            recovering: next.filter(|_| !self.recovering.is_empty()).map(stamp),
-            restless: self.restless,
+            recovering: opens.map(stamp),
+            restless: self.restless && opens.is_some(),
             holders,
         }
+    }
+
+    /// When so many members have recovered as it takes to give the lock to anybody, if so many gave their vote now. Nothing, if those
+    /// that recover are too few to keep everybody out.
+    fn opens(&self, free: usize) -> Option<Moment> {
+        let Electorate {
+            members, to_take, ..
+        } = self.electorate;
+        let unheard = members.saturating_sub(free + self.free_from.len());
+        let closed = self.recovering.len() + unheard;
+        let lacking = (closed + to_take).checked_sub(members + 1)?;
+        let mut recovering = self.recovering.clone();
+        recovering.sort_unstable();
+        recovering.get(lacking).or(recovering.last()).copied()
     }
 
     /// When so many members are free as are needed, if so many are `free` now.
@@ -285,6 +299,33 @@ mod tests {
         endless.1.next_expiry = None;
         let endless = rivals(&[one, endless.clone(), endless.clone(), endless]);
         assert_eq!(next(&endless, 1), None, "two are never free");
+    }
+
+    #[test]
+    fn nobody_is_let_in_only_while_so_many_recover_that_the_others_are_too_few() {
+        let recovering = |rest: u64| {
+            let (reading, _) = held(77, 1, 10);
+            let until = reading.now.plus(Duration::from_secs(rest));
+            let contention = Contention {
+                recovering: Some(until),
+                restless: true,
+                ..Contention::default()
+            };
+            (reading, contention)
+        };
+        let left = |said: &[(Reading, Contention)], free| {
+            let contention = rivals(said).contention(epoch(), 0, free);
+            assert_eq!(contention.restless, contention.recovering.is_some());
+            let until = contention.recovering;
+            until.map(|until| until.since(epoch().timestamp(SENT)).as_secs())
+        };
+        let (one, two, three) = (recovering(7), recovering(9), recovering(8));
+        let holder = held(77, 1, 600);
+        let few = [one.clone(), two.clone(), holder.clone(), holder.clone()];
+        assert_eq!(left(&few, 1), None, "three can give their vote");
+        let many = [one.clone(), two.clone(), three, holder];
+        assert_eq!(left(&many, 1), Some(7), "one more is needed");
+        assert_eq!(left(&[one, two], 2), Some(7), "and one is silent");
     }
 
     #[test]

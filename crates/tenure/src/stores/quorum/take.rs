@@ -3,7 +3,7 @@
 
 use tenure_core::{
     Acquire, Action, Ballot, Contention, Error, ErrorKind, Fence, Grant, Kind, LockName, Moment,
-    Outcome, Reply, Request, Timestamp, Validity, Vote, Waiting,
+    Outcome, Reply, Request, Spelled, Timestamp, Validity, Vote, Waiting,
 };
 
 use super::agreement::{Agreement, Voted, agreement};
@@ -252,8 +252,8 @@ impl Take {
         Error::new(
             ErrorKind::Unavailable,
             format!(
-                "the servers answer too slowly for a ttl of {:?}: choose a longer one",
-                self.acquire.ttl
+                "the servers answer too slowly for a ttl of {}: choose a longer one",
+                Spelled(self.acquire.ttl.duration())
             ),
         )
     }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use redis::{Pipeline, Value};
-use tenure_core::{ErrorKind, Moment};
+use tenure_core::{ErrorKind, Moment, Spelled};
 
 use super::cluster::tag;
 use super::connection::{Link, Live};
@@ -84,9 +84,10 @@ impl Replicas {
             Failure::new(
                 ErrorKind::Refused,
                 format!(
-                    "{confirmed} of {} replicas confirmed the lock within {:?}, so it does not \
+                    "{confirmed} of {} replicas confirmed the lock within {}, so it does not \
                      count: a replica is down or lags (?min_replicas=, ?replica_timeout=)",
-                    self.least, self.patience
+                    self.least,
+                    Spelled(self.patience)
                 ),
             )
         })

@@ -7,6 +7,7 @@ mod keeping;
 mod missing;
 mod modes;
 mod racing;
+mod recovering;
 mod settings;
 mod storm;
 mod taking_back;

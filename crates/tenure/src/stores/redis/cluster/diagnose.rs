@@ -129,9 +129,10 @@ async fn recovery(link: &Link) -> Finding {
         None => finding(
             Severity::Fine,
             format!(
-                "all {} slots remember what they granted; if one forgets, leases of up to {max_ttl:?} \
+                "all {} slots remember what they granted; if one forgets, leases of up to {} \
                  are protected",
-                survey.slots
+                survey.slots,
+                Spelled(max_ttl)
             ),
         ),
     }

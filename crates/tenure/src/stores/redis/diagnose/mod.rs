@@ -73,7 +73,8 @@ async fn backlog(link: &Link) -> Option<Finding> {
             format!(
                 "repl-backlog-ttl is {kept} s: after that long without replicas the server no longer shows that \
                  it was one itself, and what it lost then goes unnoticed. Set it to more than max_ttl \
-                 ({max_ttl:?}), or to 0"
+                 ({}), or to 0",
+                Spelled(max_ttl)
             ),
         )
     })

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 use redis::{ConnectionInfo, ProtocolVersion};
-use tenure_core::{Error, ErrorKind, Recovery};
+use tenure_core::{Error, ErrorKind, Recovery, Spelled};
 use url::Url;
 
 use super::keys::{Keys, Member};
@@ -208,9 +208,10 @@ impl Options {
             }
             Some(replicas) if replicas.patience * 2 > self.call_timeout => {
                 return Err(wrong(format!(
-                    "a replica_timeout of {:?} is too long for a call_timeout of {:?}: it may be half \
+                    "a replica_timeout of {} is too long for a call_timeout of {}: it may be half \
                      of it at most",
-                    replicas.patience, self.call_timeout
+                    Spelled(replicas.patience),
+                    Spelled(self.call_timeout)
                 )));
             }
             replicas => replicas.filter(|replicas| replicas.least > 0),

@@ -1,6 +1,6 @@
 //! What is not even sent: names that are ours, and leases that nobody protects.
 
-use tenure_core::{Action, ErrorKind, LockName, Recovery};
+use tenure_core::{Action, ErrorKind, LockName, Recovery, Spelled};
 
 use super::super::errors::Failure;
 use super::super::memory::Caution;
@@ -35,9 +35,10 @@ pub(super) fn protected(caution: &Caution, action: &Action) -> Result<(), Failur
     Err(Failure::new(
         ErrorKind::InvalidInput,
         format!(
-            "recovery=strict protects leases of up to {:?}, and a ttl of {ttl:?} was asked for: set \
+            "recovery=strict protects leases of up to {}, and a ttl of {} was asked for: set \
              ?max_ttl= everywhere to more than that, or ask for less",
-            caution.max_ttl
+            Spelled(caution.max_ttl.duration()),
+            Spelled(ttl.duration())
         ),
     ))
 }

@@ -1,0 +1,139 @@
+//! Members that have forgotten something and give no votes for a while.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tenure::core::{
+    Action, Ballot, BoxFuture, Cancel, Contention, Finding, Guarantees, Inbox, Listener, Listing,
+    LockName, Outcome, Reply, Request, Shard,
+};
+use tenure::stores::memory::MemoryStore;
+use tenure::stores::quorum::{QuorumStore, Rule as Electing, Settings};
+use tenure::test_util::{Fault, Rule, ScriptedStore, VirtualClock};
+use tenure::{Attempt, Error, Store, Tenure};
+
+use crate::client_world::{acquired, millis, others_act, secs};
+
+#[tokio::test(start_paused = true)]
+async fn a_race_is_a_race_also_while_one_of_three_recovers() {
+    let world = World::new();
+    let (one, two) = (world.client().await, world.client().await);
+    // Each is first at one of the two others.
+    let late = Fault::Delay(millis(5));
+    world.members[0].script(Rule::on("vote").after(1).times(1).does(late));
+    world.members[1].script(Rule::on("vote").times(1).does(late));
+    let (one, two) = (one.lock("x"), two.lock("x"));
+    let (one, two) = tokio::join!(one.try_acquire(), two.try_acquire());
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let got = |it: &Attempt| matches!(it, Attempt::Acquired(_));
+    assert!(got(&one) != got(&two), "{one:?} {two:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_three_that_recovers_keeps_nobody_out() {
+    let world = World::new();
+    let (one, two) = (world.client().await, world.client().await);
+    let _held = acquired(one.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    drop(acquired(two.lock("y").try_acquire().await.unwrap()));
+    let Attempt::Busy(blocked) = two.lock("x").try_acquire().await.unwrap() else {
+        panic!("two holders");
+    };
+    assert_eq!(blocked.recovering(), None, "{blocked}");
+    // With another one away, it does.
+    world.members[0].script(Rule::on_everything().does(Fault::Hang));
+    let Attempt::Busy(blocked) = two.lock("y").try_acquire().await.unwrap() else {
+        panic!("one of three votes is enough");
+    };
+    assert_eq!(blocked.recovering(), Some(FOR), "{blocked}");
+}
+
+/// Three members, the last of which recovers.
+struct World {
+    clock: Arc<VirtualClock>,
+    members: Vec<Arc<ScriptedStore>>,
+}
+
+const FOR: Duration = secs(3_600);
+
+impl World {
+    fn new() -> Self {
+        let clock = Arc::new(VirtualClock::new());
+        let memory = || -> Arc<dyn Store> { Arc::new(MemoryStore::new(clock.clone())) };
+        let stores = [memory(), memory(), Arc::new(Recovering(memory()))];
+        let scripted = stores.map(|store| ScriptedStore::new(store, clock.clone()));
+        Self {
+            members: scripted.to_vec(),
+            clock,
+        }
+    }
+
+    async fn client(&self) -> Tenure {
+        let members = self.members.iter().enumerate().map(|(index, member)| {
+            let member: Arc<dyn Store> = member.clone();
+            (format!("member {index}"), member)
+        });
+        let settings = Settings::new(Electing::Majority);
+        let store = QuorumStore::connect(members.collect(), settings, self.clock.clone());
+        let store = Arc::new(store.await.unwrap());
+        Tenure::new(store, self.clock.clone()).await.unwrap()
+    }
+}
+
+/// Never gives its vote to a newcomer.
+#[derive(Debug)]
+struct Recovering(Arc<dyn Store>);
+
+impl Store for Recovering {
+    fn guarantees(&self) -> Guarantees {
+        self.0.guarantees()
+    }
+
+    fn apply<'a>(&'a self, batch: &'a [Request]) -> BoxFuture<'a, Vec<Result<Reply, Error>>> {
+        Box::pin(async {
+            let mut replies = self.0.apply(batch).await;
+            for (request, reply) in batch.iter().zip(&mut replies) {
+                let Action::Vote(vote) = &request.action else {
+                    continue;
+                };
+                let (Ballot::New { .. }, Ok(reply)) = (vote.ballot, reply) else {
+                    continue;
+                };
+                let cancel = Action::Cancel(Cancel { owner: vote.owner });
+                self.0.apply(&[cancel.on(request.name.clone())]).await;
+                reply.outcome = Outcome::Busy(Contention {
+                    recovering: Some(reply.now.plus(FOR)),
+                    ..Contention::default()
+                });
+            }
+            replies
+        })
+    }
+
+    fn shard(&self, name: &LockName) -> Shard {
+        self.0.shard(name)
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Listing, Error>> {
+        self.0.list(prefix)
+    }
+
+    fn listen<'a>(
+        &'a self,
+        inbox: &'a Inbox,
+        listener: Weak<dyn Listener>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        self.0.listen(inbox, listener)
+    }
+
+    fn recovering<'a>(
+        &'a self,
+        _name: Option<&'a LockName>,
+    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+        Box::pin(async { Ok(Some(FOR)) })
+    }
+
+    fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
+        self.0.diagnose()
+    }
+}
