@@ -26,15 +26,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tenure_core::{
-    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Recovery,
-    Reply, Request, Shard, Store, Ttl,
+    Action, BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName,
+    Recovery, Reply, Request, Shard, Store, Ttl,
 };
 
 use crate::clock::Clock;
 use connection::Link;
 use errors::Failure;
 use options::Options;
-use sentinel::Sentinels;
+use sentinel::{Configuration, Sentinels};
 use step::Nonces;
 
 pub use cache::RedisCache;
@@ -158,22 +158,38 @@ impl RedisStore {
             Ok(live) => live,
             Err(failure) => return batch.iter().map(|_| Err(failure.error())).collect(),
         };
+        let looks = |request: &Request| matches!(request.action, Action::Inspect);
+        if batch.iter().all(looks) {
+            // Nobody relies on that, and it needs no hello.
+            return step::apply(&self.link, &self.nonces, batch).await;
+        }
+        if let Err(failure) = memory::greet(&self.link, &live, deadline).await {
+            if failure.fatal {
+                self.link.discard(&live);
+            }
+            let failure = failure.at(&self.link.options.address);
+            return batch.iter().map(|_| Err(failure.error())).collect();
+        }
+        let relied_on = Configuration {
+            primary: live.address.clone(),
+            epoch: self.link.memory.epoch(None),
+        };
         let began = self.link.clock.now();
         let refreshing = async {
-            if sentinels.is_due(batch, &live.address) {
-                sentinels.refresh(&live.address).await
+            if sentinels.is_due(batch, &relied_on) {
+                sentinels.refresh(&relied_on).await
             } else {
                 None
             }
         };
         let applying = step::apply(&self.link, &self.nonces, batch);
         let (mut replies, stale) = tokio::join!(applying, refreshing);
-        if !self.link.is_current(&live) {
-            // Who has answered is not sure: what was granted has to be asked for again.
+        if !self.link.is_current(&live) || self.link.memory.epoch(None) != relied_on.epoch {
+            // Who has answered is not sure, or in which life: what was granted has to be asked for again.
             sentinel::distrust(&mut replies, &Failure::given_up(&live.address));
             return replies;
         }
-        let vouching = sentinels.vouch(&live.address, began, deadline, &mut replies);
+        let vouching = sentinels.vouch(&relied_on, began, deadline, &mut replies);
         let failures = [stale, vouching.await];
         if failures.iter().flatten().any(|failure| failure.fatal) {
             self.link.discard(&live);

@@ -14,8 +14,8 @@ use super::connection::{Link, Live, Wire};
 use super::errors::{self, Failure};
 use super::keys::Member;
 use super::options::Address;
-use super::sentinel::{self, Sentinels};
-use super::subscription::{Listeners, SecondConnection};
+use super::sentinel::{self, Configuration, Sentinels};
+use super::subscription::{Heard, Listeners, SecondConnection};
 use super::watching;
 use crate::clock::bounded;
 
@@ -248,7 +248,12 @@ pub(super) fn deliver(
     channel: &[u8],
     text: &[u8],
 ) {
-    let Some((listener, push)) = listeners.read(channel, text) else {
+    let Some(Heard {
+        listener,
+        push,
+        epoch,
+    }) = listeners.read(channel, text)
+    else {
         return;
     };
     let (Some(link), Push::Granted(grant)) = (link.upgrade(), &push) else {
@@ -265,7 +270,11 @@ pub(super) fn deliver(
     tokio::spawn(async move {
         let deadline = link.deadline();
         let vouched = match (&link.sentinels, member.and_then(Member::all)) {
-            (Some(sentinels), _) => sentinels.vouch_for_push(&address, grant, deadline).await,
+            (Some(sentinels), _) => {
+                let primary = address;
+                let relied_on = Configuration { primary, epoch };
+                sentinels.vouch_for_push(&relied_on, grant, deadline).await
+            }
             (None, Some((node, nodes))) => nodes.vouch_for_push(node, grant, deadline).await,
             (None, None) => None,
         };

@@ -16,6 +16,7 @@ use super::keys::Keys;
 use super::memory::{self, Memory};
 use super::opening::deliver;
 use super::options::Options;
+use super::sentinel::Epoch;
 
 /// How often we look whether a listener is gone. A connection that lasted this long is a good one.
 const TIDY: Duration = Duration::from_secs(1);
@@ -56,6 +57,14 @@ pub(super) async fn keep_connected(link: Weak<Link>) {
 /// Somewhat longer, so that not all clients come at the same moment.
 fn spread(pause: Duration, now: Moment) -> Duration {
     pause.mul_f64(1.0 + (now.as_nanos() % 1_000) as f64 / 4_000.0)
+}
+
+/// What a message says, and to whom.
+pub(super) struct Heard {
+    pub(super) listener: Arc<dyn Listener>,
+    pub(super) push: Push,
+    /// Under Sentinel: in which configuration the life began that says so.
+    pub(super) epoch: Option<Epoch>,
 }
 
 /// Who listens, by channel.
@@ -127,7 +136,7 @@ impl Listeners {
     }
 
     /// What a message says, and to whom; one that we cannot read is not for us.
-    pub(super) fn read(&self, channel: &[u8], text: &[u8]) -> Option<(Arc<dyn Listener>, Push)> {
+    pub(super) fn read(&self, channel: &[u8], text: &[u8]) -> Option<Heard> {
         let channel = std::str::from_utf8(channel).ok()?;
         let listener = self.lock().get(channel)?.upgrade()?;
         let (grant, life) = parse(&self.keys, std::str::from_utf8(text).ok()?)?;
@@ -136,12 +145,16 @@ impl Listeners {
         }
         // What another life granted says nothing by the clock of the one that we know.
         let part = self.keys.slot(&grant.name);
-        let stranger = life.is_some_and(|life| self.memory.life(part) != Some(life));
+        let (stranger, epoch) = self.memory.is_strange(part, life);
         let push = match self.confirmed_by_asking || stranger {
             true => Push::Missed,
             false => Push::Granted(grant),
         };
-        Some((listener, push))
+        Some(Heard {
+            listener,
+            push,
+            epoch,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<dyn Listener>>> {

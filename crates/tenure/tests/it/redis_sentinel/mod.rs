@@ -1,5 +1,6 @@
 //! Locks on a service that Sentinel watches over.
 
+mod back;
 mod failover;
 mod memory;
 mod partition;

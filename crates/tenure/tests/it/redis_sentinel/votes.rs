@@ -87,6 +87,7 @@ async fn the_life_of_a_primary_does_not_begin_until_a_majority_names_it() {
         let says = Says {
             id: id.to_owned(),
             primary,
+            ..Says::naming(&server)
         };
         fakes.push(FakeSentinel::start(says).await);
     }

@@ -229,8 +229,8 @@ fn evidence(cause: Cause) -> Option<&'static str> {
             Some("it has restarted since it was last used, and may have forgotten locks")
         }
         Cause::TookOver => Some(
-            "it was a replica, or had one when it last stopped (which looks the same): the server whose place it \
-             took may have granted locks that never reached it",
+            "it was a replica, was replaced for a while, or had a replica when it last stopped (which looks the \
+             same): another server may have granted locks that never reached it",
         ),
         Cause::Wiped => Some(
             "data was wiped there (FLUSHALL, FLUSHDB, SWAPDB or evicted keys), and locks may have been among it",

@@ -8,6 +8,8 @@ use tenure_core::{ErrorKind, Moment, Record, Recovery, Seen, Timestamp};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::{self, Failure};
+use super::super::sentinel::Sentinels;
+use super::witnesses::PATIENCE;
 use super::{Part, read};
 
 /// What was seen of a server.
@@ -21,8 +23,9 @@ pub(super) struct Look {
     pub(super) wipes: Option<u64>,
     /// Its clock.
     pub(super) now: Timestamp,
-    /// Which node of a cluster it is, since when: a promotion changes it, a restart does not.
-    pub(super) node: Option<String>,
+    /// Whose place it has, since when; a promotion changes that, a restart does not. Of a cluster: which node it
+    /// is, as it says itself. Under Sentinel: since which configuration, as a majority says, or why none does.
+    pub(super) place: Result<Option<String>, Failure>,
     /// For how long a record that does not count lets nobody in.
     pub(super) pending: Duration,
     /// Whether it follows another, and may not be written to.
@@ -68,7 +71,10 @@ pub(super) async fn look(
     let mut values = link.send_all(live, &pipeline, deadline).await?;
     let node = values.pop_if(|_| is_node);
     let node = node.map(text_of).transpose()?;
-    let node = node.as_deref().and_then(incarnation);
+    let place = match &link.sentinels {
+        Some(sentinels) => since(sentinels, link, live, deadline).await.map(Some),
+        None => Ok(node.as_deref().and_then(incarnation)),
+    };
     let records = values.split_off(values.len().min(6));
     let Ok([time, server, replication, append, rewrite, memory]) = <[Value; 6]>::try_from(values)
     else {
@@ -130,12 +136,25 @@ pub(super) async fn look(
             seen,
             wipes,
             now,
-            node: node.clone(),
+            place: place.clone(),
             pending,
             is_replica: !is(&replication, "role", "master"),
         }
     };
     Ok(Some(texts.into_iter().map(|it| it.map(look)).collect()))
+}
+
+/// Since which configuration the server is the primary. Asked after its record was read: what that says was said
+/// by a majority before, so that another answer is a later one.
+async fn since(
+    sentinels: &Sentinels,
+    link: &Link,
+    live: &Live,
+    deadline: Moment,
+) -> Result<String, Failure> {
+    let deadline = deadline.min(link.clock.now().plus(PATIENCE));
+    let epoch = sentinels.epoch_of(&live.address, deadline).await?;
+    Ok(epoch.to_string())
 }
 
 fn seen(

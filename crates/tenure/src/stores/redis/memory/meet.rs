@@ -10,9 +10,10 @@ use tenure_core::{
 use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
 use super::super::options::Options;
+use super::super::sentinel::Epoch;
 use super::look::{Look, look, text_of};
-use super::record::{Beginning, is_witnessed, merged};
-use super::witnesses::{confirmed, needs_witnesses};
+use super::record::{Beginning, merged, place_of};
+use super::witnesses::{confirmed, is_witnessed, needs_witnesses};
 use super::{Part, read, sweep};
 
 /// How often the record may change under our eyes before we give up.
@@ -27,6 +28,8 @@ pub(super) struct Met {
     pub(super) record: Option<Record>,
     /// Whether each call has to look at the replication.
     replicated: bool,
+    /// Under Sentinel: in which configuration the life began, if it says so.
+    pub(super) epoch: Option<Epoch>,
 }
 
 impl Met {
@@ -105,17 +108,19 @@ pub(super) async fn written(
         Ok(values) => values,
         Err(failure) => return parts.iter().map(|_| Err(failure.clone())).collect(),
     };
-    let replicated = false;
-    let known = |value| match value {
-        Value::Nil => Ok(Some(Met {
-            record: None,
-            replicated,
-        })),
-        value => {
-            let record = text_of(value).ok().and_then(|text| read(&text));
-            let record = record.map(Some);
-            Ok(record.map(|record| Met { record, replicated }))
-        }
+    let known = |value| {
+        let text = match value {
+            Value::Nil => None,
+            value => Some(text_of(value).unwrap_or_default()),
+        };
+        let record = text.as_deref().map(read);
+        // One that cannot be read is none of ours.
+        let met = (record != Some(None)).then(|| Met {
+            record: record.flatten(),
+            replicated: false,
+            epoch: text.and_then(|text| epoch(link, &text)),
+        });
+        Ok(met)
     };
     values.into_iter().map(known).collect()
 }
@@ -143,9 +148,11 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
         .began_besides(part, record.map(|record| record.life));
     let began = merged(record.map_or(&[], |record| &record.began), &remembered);
     match (hello(record, &look.seen, &greeting), &look.record) {
-        // Somebody has come by the address of the server, and asked nobody whether it is the primary.
-        (Hello::Known(_), Some(record)) if needs_witnesses(link) && !is_witnessed(&look.text) => {
+        // Somebody has come by the address of the server, and asked nobody whether it is the primary; or another
+        // was the primary meanwhile.
+        (Hello::Known(_), Some(record)) if !is_witnessed(link, &look) => {
             let cause = match record.cause {
+                _ if place_of(&look.text).is_some() => Cause::TookOver,
                 Cause::Vouched => Cause::Unknown,
                 cause => cause,
             };
@@ -183,8 +190,11 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
             if let (Some(slot), Some(member)) = (part, link.options.keys.member()) {
                 member.slots.set_used(slot);
             }
-            let record = Some(record);
-            Ok(Judged::Met(Met { record, replicated }))
+            Ok(Judged::Met(Met {
+                record: Some(record),
+                replicated,
+                epoch: epoch(link, &look.text),
+            }))
         }
         (Hello::Disagree { max_ttl }, _) => Err(disagreement(&link.options, part, max_ttl)),
         (Hello::Begin { wait, cause }, _) => {
@@ -207,6 +217,12 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
         }
         (Hello::Known(_), None) => Err(interference()),
     }
+}
+
+/// In which configuration of the sentinels the life of this record began, if there are any and it says so.
+fn epoch(link: &Link, text: &str) -> Option<Epoch> {
+    let place = link.sentinels.as_ref().and(place_of(text));
+    place.and_then(Epoch::parse)
 }
 
 /// What we bring along to this run of a server.
@@ -250,7 +266,7 @@ async fn settle_each(
     begins: &[(Part, Look, Beginning)],
     deadline: Moment,
 ) -> Vec<Result<bool, Failure>> {
-    let confirmed = confirmed(link, live, begins, deadline).await;
+    let confirmed = confirmed(link, begins, deadline).await;
     let sure = begins.iter().zip(&confirmed).filter(|(_, it)| it.is_ok());
     let sure: Vec<_> = sure.map(|(begins, _)| begins).collect();
     let witnessed = needs_witnesses(link);
@@ -288,6 +304,7 @@ pub(super) async fn write(
         let strict = link.options.caution.recovery == Recovery::Strict;
         let wipes = look.wipes.filter(|_| !strict);
         let wipes = wipes.map(|wipes| wipes.to_string());
+        let place = look.place.as_ref().ok().and_then(Option::as_deref);
         let command = match &hash {
             Some(hash) => commands.cmd("EVALSHA").arg(hash),
             None => commands.cmd("EVAL").arg(SCRIPT),
@@ -301,7 +318,7 @@ pub(super) async fn write(
             .arg(wipes.as_deref().unwrap_or("-"))
             .arg(beginning.micros())
             .arg(beginning.life.to_string())
-            .arg(beginning.words(&look.seen, witnessed, look.node.as_deref()));
+            .arg(beginning.words(&look.seen, witnessed, place));
     }
     let values = link.send_all(live, &commands, deadline).await?;
     let values = values.into_iter().skip(usize::from(hash.is_some()));

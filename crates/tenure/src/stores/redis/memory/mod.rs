@@ -20,6 +20,7 @@ use tenure_core::{Life, Moment, Record, Recovery, Timestamp, Ttl};
 
 use super::connection::{Link, Live};
 use super::errors::Failure;
+use super::sentinel::Epoch;
 
 pub(super) use look::facts;
 pub(super) use outlook::{Outlook, outlooks, recovering};
@@ -70,6 +71,8 @@ pub(super) struct Known {
     generation: u64,
     /// `None` if there is nothing to go by: recovery is off, or the server does not tell.
     record: Option<Record>,
+    /// Under Sentinel: in which configuration the life began, if it says so.
+    epoch: Option<Epoch>,
     /// What every call begins with.
     pub(super) argument: String,
 }
@@ -106,6 +109,20 @@ impl Memory {
     /// The life of the server as far as it is known, on whatever connection.
     pub(super) fn life(&self, part: Part) -> Option<Life> {
         self.lock().get(&part)?.life()
+    }
+
+    /// In which configuration of the sentinels it began.
+    pub(super) fn epoch(&self, part: Part) -> Option<Epoch> {
+        self.lock().get(&part)?.epoch
+    }
+
+    /// Whether a grant that was pushed is of another life than the one that is known; and in which configuration
+    /// that one began.
+    pub(super) fn is_strange(&self, part: Part, life: Option<Life>) -> (bool, Option<Epoch>) {
+        let known = self.lock();
+        let known = known.get(&part);
+        let strange = life.is_some_and(|life| known.and_then(Known::life) != Some(life));
+        (strange, known.and_then(|known| known.epoch))
     }
 
     /// Whether a record of this run of the server is known.
@@ -191,6 +208,7 @@ pub(super) async fn greet_all(
         let known = Known {
             generation: live.generation(),
             argument: met.as_ref().map_or_else(String::new, argument),
+            epoch: met.as_ref().and_then(|met| met.epoch),
             record: met.and_then(|met| met.record),
         };
         let before = link.memory.learn(*part, known.clone());

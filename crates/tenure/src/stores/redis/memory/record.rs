@@ -1,10 +1,12 @@
 //! The record as it is written in Redis:
-//! `v1 <life> <until> <run> <line> <max_ttl> <durable> <cause> <wait> <earlier> <witnessed> <node>`. The first three
+//! `v1 <life> <until> <run> <line> <max_ttl> <durable> <cause> <wait> <earlier> <witnessed> <place>`. The first three
 //! words are settle.lua's.
 //!
 //! `wait` is how long before `until` the life began, in microseconds; `earlier` when the lives before it
 //! did, the newest first, with commas between, or "-". `witnessed` is that word or "-": whether somebody besides the
-//! server was asked before it was written; `node` the id of the node of a cluster and its configuration epoch, or "-". Whoever does not know the last words leaves them out.
+//! server was asked before it was written. `place` is which place the server had, since when: of a cluster the id of
+//! the node and its configuration epoch ("<id>/<epoch>"), under Sentinel the epoch in which a majority named it, else
+//! "-". Whoever does not know the last words leaves them out.
 
 use std::time::Duration;
 
@@ -40,13 +42,13 @@ pub(in super::super) fn read(text: &str) -> Option<Record> {
 }
 
 /// Whether a record says that it was written only after [witnesses](super::witnesses) had confirmed the server.
-pub(super) fn is_witnessed(text: &str) -> bool {
+pub(super) fn says_witnessed(text: &str) -> bool {
     text.split(' ').nth(10) == Some(WITNESSED)
 }
 
-/// Which node of a cluster wrote a record, and in which epoch, if it says so.
-pub(super) fn node_of(text: &str) -> Option<&str> {
-    text.split(' ').nth(11).filter(|node| *node != "-")
+/// Whose place the server had when its record was written, and since when, if it says so.
+pub(super) fn place_of(text: &str) -> Option<&str> {
+    text.split(' ').nth(11).filter(|place| *place != "-")
 }
 
 const WITNESSED: &str = "witnessed";
@@ -56,7 +58,9 @@ pub(in super::super) fn because(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown | Cause::Vouched => "it is new or has lost everything",
         Cause::Restarted => "it has restarted since it was last used",
-        Cause::TookOver => "it was a replica, or had one when it last stopped",
+        Cause::TookOver => {
+            "it was a replica, was replaced for a while, or had a replica when it last stopped"
+        }
         Cause::Wiped => "data was wiped there",
         Cause::Missed => "it has lost its data",
     }
@@ -82,7 +86,7 @@ impl Beginning {
     }
 
     /// All words of the record after `until`.
-    pub(super) fn words(&self, seen: &Seen, witnessed: bool, node: Option<&str>) -> String {
+    pub(super) fn words(&self, seen: &Seen, witnessed: bool, place: Option<&str>) -> String {
         let Seen { run, line, .. } = seen;
         let durable = if self.durable { "durable" } else { "-" };
         let (max_ttl, cause) = (self.max_ttl.as_millis(), self.cause.word());
@@ -94,8 +98,8 @@ impl Beginning {
         };
         let wait = self.micros();
         let witnessed = if witnessed { WITNESSED } else { "-" };
-        let node = node.unwrap_or("-");
-        format!("{run} {line} {max_ttl} {durable} {cause} {wait} {earlier} {witnessed} {node}")
+        let place = place.unwrap_or("-");
+        format!("{run} {line} {max_ttl} {durable} {cause} {wait} {earlier} {witnessed} {place}")
     }
 }
 
@@ -142,11 +146,11 @@ mod tests {
                 earlier,
             };
             let witnessed = earlier_count > 0;
-            let node = witnessed.then_some("node");
-            let words = beginning.words(&seen(), witnessed, node);
+            let place = witnessed.then_some("node");
+            let words = beginning.words(&seen(), witnessed, place);
             let text = format!("v1 {} 103000000 {words}", beginning.life);
-            assert_eq!(is_witnessed(&text), witnessed, "{text}");
-            assert_eq!(node_of(&text), node, "{text}");
+            assert_eq!(says_witnessed(&text), witnessed, "{text}");
+            assert_eq!(place_of(&text), place, "{text}");
             let record = read(&text).expect("a record");
             assert_eq!(record.life, beginning.life);
             assert!(record.is_of(&seen()));
@@ -161,7 +165,8 @@ mod tests {
     #[test]
     fn an_older_record_is_read_as_far_as_it_goes() {
         let text = "v1 0000000000000007 100000000 run line 30000 -";
-        assert!(!is_witnessed(text));
+        assert!(!says_witnessed(text));
+        assert_eq!(place_of(text), None);
         let record = read(text).expect("a record");
         assert_eq!(record.began, [seconds(100)]);
         assert!(record.cause.is_evidence(), "nothing says that it was new");

@@ -6,43 +6,43 @@
 //! any majority, none of them confirms the other one any more: only then does the waiting begin to count.
 //!
 //! Whoever knows a server only by its own address asks nobody. What it writes says so, and does not count for
-//! those who need witnesses: for them the life begins once more.
+//! those who need witnesses: for them the life begins once more. So it does under Sentinel if the record is of
+//! another configuration than the one in which they name the server now: another had its place meanwhile.
 
 use std::time::Duration;
 
 use tenure_core::{ErrorKind, Moment};
 
-use super::super::connection::{Link, Live};
+use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::Part;
 use super::look::Look;
-use super::record::{Beginning, node_of};
+use super::record::{Beginning, place_of, says_witnessed};
 
 /// Witnesses that need longer are not heard: whoever asks is to be told why it has to wait.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether another server may have the place of this one, and there is somebody to ask.
 pub(super) fn needs_witnesses(link: &Link) -> bool {
     link.sentinels.is_some() || link.options.keys.member().is_some()
 }
 
-/// Whether each of these parts is known to belong to the server at the other end of `live`, by witnesses
-/// that are asked now. A server of its own needs none.
+/// Whether each of these parts is known to belong to the server at the other end, by witnesses that were asked
+/// since it was looked at. A server of its own needs none.
 pub(super) async fn confirmed(
     link: &Link,
-    live: &Live,
     begins: &[(Part, Look, Beginning)],
     deadline: Moment,
 ) -> Vec<Result<(), Failure>> {
     if begins.is_empty() {
         return Vec::new();
     }
-    let asked = link.clock.now();
-    let deadline = deadline.min(asked.plus(PATIENCE));
-    if let Some(sentinels) = &link.sentinels {
-        let confirmed = sentinels.confirm(&live.address, asked, deadline).await;
-        return vec![confirmed; begins.len()];
+    if link.sentinels.is_some() {
+        // They were asked already, when we looked: what they said is what will be written.
+        let named = |(_, look, _): &(Part, Look, Beginning)| look.place.clone().map(drop);
+        return begins.iter().map(named).collect();
     }
+    let deadline = deadline.min(link.clock.now().plus(PATIENCE));
     let Some(member) = link.options.keys.member() else {
         return vec![Ok(()); begins.len()];
     };
@@ -59,12 +59,28 @@ pub(super) async fn confirmed(
     }
 }
 
+/// Whether a record says that the server has had its place all the time since it was written, as far as anybody
+/// who has to be asked can say that.
+pub(super) fn is_witnessed(link: &Link, look: &Look) -> bool {
+    if !needs_witnesses(link) {
+        return true;
+    }
+    let since = place_of(&look.text);
+    let same = match &look.place {
+        _ if link.sentinels.is_none() => true,
+        Ok(now) => since == now.as_deref(),
+        // Whoever relies on it asks again, and for the one that it says.
+        Err(_) => since.is_some(),
+    };
+    says_witnessed(&look.text) && same
+}
+
 /// Whether a node may have its voice from another, whose place it took. A record tells who had the slot when its
 /// data was written, and in which epoch: a promotion raises it, so that one who was promoted *back* is found out, too.
 /// Without one it has to be asked of the server, which shows it also after a restart if it has had replicas itself.
 fn is_promoted(look: &Look) -> bool {
-    match (node_of(&look.text), &look.node) {
-        (Some(wrote), Some(node)) => wrote != node,
+    match (place_of(&look.text), &look.place) {
+        (Some(wrote), Ok(Some(place))) => wrote != place,
         _ => look.seen.took_over,
     }
 }

@@ -16,8 +16,9 @@
 -- ARGV 1: the life that the call was sent to, "r" to look whether it was another's replica since (else "-"),
 -- and the key of the record that says which life this is, without spaces between; "" to ask nobody. Sixteen "-"
 -- for the life: there was no record, and the caller may not write one.
--- The record: "v1 <life> <until> <run> <line> <max_ttl> <durable>" (see memory.rs). In another life
--- nothing is carried out, and the whole reply is the text "other life".
+-- The record: "v1 <life> <until> <run> <line> <max_ttl> <durable> <cause> <wait> <earlier> <witnessed> <place>"
+-- (see memory/record.rs; here only the words up to max_ttl are read). In another life nothing is carried out, and
+-- the whole reply is the text "other life".
 -- ARGV from 2 on, `width` per request: 1 "<nonce> <owner or ->", then what the request's own file says. They are
 -- few and packed, because each one costs the server as much as half a command does.
 -- Reply, one text per request: "<nonce> <owner> <now> <more> <said...>". `more` is "-", or where to go

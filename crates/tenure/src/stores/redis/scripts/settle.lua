@@ -4,7 +4,7 @@
 -- KEYS   1 the record (prelude.lua)
 -- ARGV   1 the record that was seen ("" = none), 2 run id, 3 replication id, 4 how often data was wiped since
 --        the server started ("-" = not looked), 5 for how long nobody is let in, microseconds,
---        6 life, 7 "<run> <line> <max_ttl> <durable> <cause> ...": the rest of the new record
+--        6 life, 7 "<run> <line> <max_ttl> <durable> <cause> ...": the rest of the new record (memory/record.rs)
 -- Answers "begun", or "again" if something has changed: look again, decide again.
 
 local function shown(section, name)

@@ -8,6 +8,7 @@ use tenure_core::ErrorKind;
 
 use super::super::errors::{self, Failure};
 use super::super::options::{Address, Credentials, connection_info};
+use super::configuration::Epoch;
 use super::service::Service;
 
 /// One sentinel. Whatever goes wrong on its connection, the next question makes a new one.
@@ -16,13 +17,15 @@ pub(super) struct Sentinel {
     connection: tokio::sync::Mutex<Option<MultiplexedConnection>>,
 }
 
-/// What a sentinel says about the service.
+/// What a sentinel says about the service, all at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct View {
     /// Tells sentinels apart that have several addresses.
     pub(super) id: String,
     /// Whom it names.
     pub(super) primary: Option<(String, u16)>,
+    /// Since which configuration; `None` if it does not tell.
+    pub(super) epoch: Option<Epoch>,
     /// How many there are, as far as it knows.
     pub(super) sentinels: usize,
 }
@@ -62,6 +65,20 @@ impl Sentinel {
 
     /// What it says about the service.
     pub(super) async fn look(&self, service: &Service) -> Result<View, Failure> {
+        loop {
+            // It has changed its mind between two of our questions.
+            if let Some(view) = self.look_once(service).await? {
+                return Ok(view);
+            }
+        }
+    }
+
+    /// The same; `None` if the parts of the answer do not belong together.
+    ///
+    /// Whom it names and in which epoch are two questions: the address that `SENTINEL MASTER` tells is still the
+    /// old one at the end of a failover. The epoch only grows, so that it was the same all the time in between
+    /// if it was before and after.
+    async fn look_once(&self, service: &Service) -> Result<Option<View>, Failure> {
         let mut commands = redis::pipe();
         commands.cmd("SENTINEL").arg("MYID");
         commands.cmd("SENTINEL").arg("MASTER").arg(&service.name);
@@ -69,20 +86,27 @@ impl Sentinel {
             .cmd("SENTINEL")
             .arg("GET-MASTER-ADDR-BY-NAME")
             .arg(&service.name);
+        commands.cmd("SENTINEL").arg("MASTER").arg(&service.name);
         let values = self.send(&commands, service).await?;
-        let [id, about, primary] = &values[..] else {
+        let [id, before, primary, after] = &values[..] else {
             return Err(Failure::protocol("a sentinel answered too little").at(&self.address));
         };
-        let about: HashMap<String, String> =
-            redis::from_redis_value(about.clone()).unwrap_or_default();
-        let number = |key: &str| about.get(key).and_then(|text| text.parse::<u64>().ok());
-        Ok(View {
+        let [before, after] = [before, after].map(|about| {
+            redis::from_redis_value::<HashMap<String, String>>(about.clone()).unwrap_or_default()
+        });
+        let epoch = |about: &HashMap<String, String>| Epoch::parse(about.get("config-epoch")?);
+        if epoch(&before) != epoch(&after) {
+            return Ok(None);
+        }
+        let others = after.get("num-other-sentinels");
+        let others = others.and_then(|count| count.parse().ok());
+        Ok(Some(View {
             // Before Redis 6.2 they do not tell: then by address.
             id: redis::from_redis_value(id.clone()).unwrap_or_else(|_| self.address.to_string()),
             primary: host_and_port(Some(primary)),
-            sentinels: 1 + usize::try_from(number("num-other-sentinels").unwrap_or(0))
-                .unwrap_or(usize::MAX - 1),
-        })
+            epoch: epoch(&after),
+            sentinels: others.unwrap_or(0_usize).saturating_add(1),
+        }))
     }
 
     /// Gives up a connection on which an answer did not come in time.

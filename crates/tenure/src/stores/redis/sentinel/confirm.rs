@@ -4,10 +4,12 @@
 //! - A grant counts only after a majority of the sentinels has confirmed the primary, asked *after*
 //!   the grant had arrived.
 //! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
-//! - The life of a primary begins only after a majority has confirmed it (`memory::settle`), so it lets
+//! - The life of a primary begins only after a majority has named it (`memory::look`), so it lets
 //!   nobody in until `max_ttl` after the last question that could have confirmed another.
+//! - A life belongs to one [`Configuration`], and only that one confirms it: a primary that comes back after
+//!   another had its place begins another life.
 //!
-//! Two majorities share a sentinel, and none goes back to a primary that it has left: see
+//! Two majorities share a sentinel, and none goes back to a configuration that it has left: see
 //! `docs/decisions/009-sentinel.md`.
 
 use std::collections::HashSet;
@@ -16,12 +18,16 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Reply, Request};
+use tenure_core::{
+    Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Reply, Request, Spelled,
+};
 
 use super::super::errors::Failure;
 use super::super::options::Address;
+use super::Sentinels;
 use super::ask::{Sentinel, View};
-use super::{Sentinels, unconfirmed};
+use super::configuration::{Configuration, Epoch};
+use super::verdict::Verdict;
 use crate::clock::bounded;
 
 /// How long a renewal waits for a confirmation before it makes do with the last one.
@@ -30,26 +36,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A majority confirmed that this was the primary.
 #[derive(Clone, Debug)]
 pub(super) struct Confirmed {
-    primary: Address,
+    configuration: Configuration,
     /// When they were asked.
     asked: Moment,
-}
-
-/// What the sentinels said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
-    pub(super) agree: usize,
-    /// A majority of those that are named and of those that the others know of.
-    pub(super) needed: usize,
-    /// So many name another server.
-    pub(super) elsewhere: usize,
-}
-
-impl Verdict {
-    /// Whether to look for the primary again.
-    fn has_moved(&self) -> bool {
-        self.elsewhere >= self.needed
-    }
 }
 
 /// Takes back everything that somebody could rely upon.
@@ -79,40 +68,40 @@ impl Sentinels {
             Error::new(
                 ErrorKind::Configuration,
                 format!(
-                    "a lease of {:?} is longer than a failover is waited for ({:?}): ask for a \
+                    "a lease of {} is longer than a failover is waited for ({}): ask for a \
                      shorter one, or write ?max_ttl= with a longer time into the URL of every client",
-                    ttl.duration(),
-                    self.max_ttl
+                    Spelled(ttl.duration()),
+                    Spelled(self.max_ttl)
                 ),
             )
         })
     }
 
     /// Whether the last confirmation should be renewed beside these requests.
-    pub(in super::super) fn is_due(&self, batch: &[Request], primary: &Address) -> bool {
+    pub(in super::super) fn is_due(&self, batch: &[Request], relied_on: &Configuration) -> bool {
         let prolongs =
             |request: &Request| matches!(request.action, Action::Renew(_) | Action::Convert(_));
         if !batch.iter().any(prolongs) {
             return false;
         }
-        let last = self.last(primary);
+        let last = self.last(relied_on);
         last.is_none_or(|asked| self.clock.now().since(asked) >= self.max_ttl / 4)
     }
 
     /// Renews the last confirmation, without waiting for long. If that fails, holds last for as
     /// long as the last one allows.
-    pub(in super::super) async fn refresh(&self, primary: &Address) -> Option<Failure> {
+    pub(in super::super) async fn refresh(&self, relied_on: &Configuration) -> Option<Failure> {
         let now = self.clock.now();
-        let confirming = self.confirm(primary, now, now.plus(PATIENCE));
+        let confirming = self.confirm(relied_on, now, now.plus(PATIENCE));
         let confirmed = bounded(&*self.clock, PATIENCE * 2, confirming).await;
         confirmed?.err()
     }
 
-    /// Shortens what `primary` has answered to what may be relied upon, and answers what kept grants
-    /// from being confirmed. `began` is from before the requests were sent.
+    /// Shortens what a life of this configuration has answered to what may be relied upon, and answers what
+    /// kept grants from being confirmed. `began` is from before the requests were sent.
     pub(in super::super) async fn vouch(
         &self,
-        primary: &Address,
+        relied_on: &Configuration,
         began: Moment,
         deadline: Moment,
         replies: &mut [Result<Reply, Error>],
@@ -121,9 +110,9 @@ impl Sentinels {
         let mut failure = None;
         if replies.iter().any(granted) {
             let arrived = self.clock.now();
-            failure = self.confirm(primary, arrived, deadline).await.err();
+            failure = self.confirm(relied_on, arrived, deadline).await.err();
         }
-        let until = self.last(primary).map(|asked| asked.plus(self.max_ttl));
+        let until = self.last(relied_on).map(|asked| asked.plus(self.max_ttl));
         let left = until.map_or(Duration::ZERO, |until| until.since(began));
         for result in replies {
             let Ok(reply) = result else { continue };
@@ -137,11 +126,8 @@ impl Sentinels {
             if let Some(failure) = failed {
                 *result = Err(failure.error());
             } else if left.is_zero() {
-                let verdict = Verdict {
-                    needed: self.service.majority(),
-                    ..Verdict::default()
-                };
-                *result = Err(unconfirmed(&verdict, &self.service).at(primary).error());
+                let verdict = Verdict::new(&self.service);
+                *result = Err(verdict.unconfirmed(relied_on, &self.service).error());
             }
         }
         failure
@@ -150,44 +136,72 @@ impl Sentinels {
     /// The same for a grant that was pushed; `None` if it cannot be relied upon.
     pub(in super::super) async fn vouch_for_push(
         &self,
-        primary: &Address,
+        relied_on: &Configuration,
         mut grant: PushedGrant,
         deadline: Moment,
     ) -> Option<PushedGrant> {
-        self.confirm(primary, self.clock.now(), deadline)
+        self.confirm(relied_on, self.clock.now(), deadline)
             .await
             .ok()?;
         grant.expiry = grant.expiry.min(grant.now.plus(self.max_ttl));
         Some(grant)
     }
 
-    /// Returns when a majority, asked at or after `since`, has confirmed `primary`.
-    pub(in super::super) async fn confirm(
+    /// Returns when a majority, asked at or after `since`, has confirmed what is relied on.
+    async fn confirm(
         &self,
-        primary: &Address,
+        relied_on: &Configuration,
         since: Moment,
         deadline: Moment,
     ) -> Result<(), Failure> {
         let _turn = self.turn.lock().await;
-        if self.last(primary).is_some_and(|asked| asked >= since) {
+        if self.last(relied_on).is_some_and(|asked| asked >= since) {
             return Ok(());
         }
         let asked = self.clock.now();
-        let verdict = self.ask_all(primary, deadline).await;
-        if verdict.agree >= verdict.needed {
-            let primary = primary.clone();
-            *self.confirmed() = Some(Confirmed { primary, asked });
-            return Ok(());
+        let confirmed = |verdict: &Verdict| verdict.confirms(relied_on.epoch);
+        let verdict = self.ask_all(&relied_on.primary, deadline, confirmed).await;
+        if !confirmed(&verdict) {
+            return Err(verdict.unconfirmed(relied_on, &self.service));
         }
-        let failure = unconfirmed(&verdict, &self.service).at(primary);
-        Err(failure.ending_the_connection(verdict.has_moved()))
+        self.note(relied_on.clone(), asked);
+        Ok(())
     }
 
-    /// When the last confirmation of `primary` was asked for.
-    fn last(&self, primary: &Address) -> Option<Moment> {
+    /// In which epoch a majority, asked now, names `primary`.
+    pub(in super::super) async fn epoch_of(
+        &self,
+        primary: &Address,
+        deadline: Moment,
+    ) -> Result<Epoch, Failure> {
+        let _turn = self.turn.lock().await;
+        let asked = self.clock.now();
+        let agreed = |verdict: &Verdict| verdict.agreed().is_some();
+        let verdict = self.ask_all(primary, deadline, agreed).await;
+        let named = Configuration {
+            primary: primary.clone(),
+            epoch: verdict.agreed(),
+        };
+        let Some(epoch) = named.epoch else {
+            return Err(verdict.unconfirmed(&named, &self.service));
+        };
+        self.note(named, asked);
+        Ok(epoch)
+    }
+
+    /// When the last confirmation was asked for.
+    fn last(&self, relied_on: &Configuration) -> Option<Moment> {
         let confirmed = self.confirmed();
-        let last = confirmed.as_ref().filter(|last| last.primary == *primary);
+        let last = confirmed.as_ref();
+        let last = last.filter(|last| last.configuration.is(relied_on));
         last.map(|last| last.asked)
+    }
+
+    fn note(&self, configuration: Configuration, asked: Moment) {
+        *self.confirmed() = Some(Confirmed {
+            configuration,
+            asked,
+        });
     }
 
     fn confirmed(&self) -> MutexGuard<'_, Option<Confirmed>> {
@@ -196,11 +210,14 @@ impl Sentinels {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ask_all(&self, primary: &Address, deadline: Moment) -> Verdict {
-        let mut verdict = Verdict {
-            needed: self.service.majority(),
-            ..Verdict::default()
-        };
+    /// Asks all sentinels about this primary, until that is enough.
+    async fn ask_all(
+        &self,
+        primary: &Address,
+        deadline: Moment,
+        enough: impl Fn(&Verdict) -> bool,
+    ) -> Verdict {
+        let mut verdict = Verdict::new(&self.service);
         let (Address::Tcp { host, port } | Address::Tls { host, port }) = primary else {
             return verdict;
         };
@@ -215,13 +232,8 @@ impl Sentinels {
             let Some(view) = view.filter(|view| met.insert(view.id.clone())) else {
                 continue;
             };
-            verdict.needed = verdict.needed.max(view.sentinels / 2 + 1);
-            if view.names(host, *port) {
-                verdict.agree += 1;
-            } else {
-                verdict.elsewhere += 1;
-            }
-            if verdict.agree >= verdict.needed {
+            verdict.hear(&view, host, *port);
+            if enough(&verdict) {
                 break;
             }
         }

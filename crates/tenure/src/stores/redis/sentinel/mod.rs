@@ -5,8 +5,10 @@
 //! it does.
 
 mod ask;
+mod configuration;
 mod confirm;
 mod service;
+mod verdict;
 mod watch;
 
 use std::sync::{Arc, Mutex};
@@ -20,8 +22,9 @@ use super::errors::Failure;
 use super::options::Address;
 use crate::clock::{Clock, bounded};
 use ask::Sentinel;
-use confirm::{Confirmed, Verdict};
+use confirm::Confirmed;
 
+pub(super) use configuration::{Configuration, Epoch};
 pub(super) use confirm::distrust;
 pub(super) use service::Service;
 pub(super) use watch::watch;
@@ -97,11 +100,10 @@ impl Sentinels {
     /// Looks at the sentinels as a worried operator would.
     pub(super) async fn findings(&self, primary: &Address, deadline: Moment) -> Vec<Finding> {
         let subject = "sentinels".to_owned();
-        let verdict = self.confirm(primary, self.clock.now(), deadline).await;
-        let (severity, detail) = match verdict {
-            Ok(()) => (
+        let (severity, detail) = match self.epoch_of(primary, deadline).await {
+            Ok(epoch) => (
                 Severity::Fine,
-                format!("a majority confirms that {primary} is the primary"),
+                format!("a majority confirms that {primary} is the primary, since epoch {epoch}"),
             ),
             Err(failure) => (Severity::Danger, failure.error().to_string()),
         };
@@ -155,22 +157,4 @@ impl Sentinels {
             }
         }
     }
-}
-
-/// Nobody is sure of a primary; why, in words.
-fn unconfirmed(verdict: &Verdict, service: &Service) -> Failure {
-    let (agree, needed) = (verdict.agree, verdict.needed);
-    let service = &service.name;
-    let why = if verdict.elsewhere > 0 {
-        "some name another server"
-    } else {
-        "the others do not answer"
-    };
-    Failure::new(
-        ErrorKind::Unavailable,
-        format!(
-            "only {agree} of the {needed} sentinels that make a majority confirm the primary of \
-             `{service}`: {why}"
-        ),
-    )
 }

@@ -23,6 +23,10 @@ pub(crate) struct FakeSentinel {
 pub(crate) struct Says {
     pub(crate) id: String,
     pub(crate) primary: u16,
+    /// Since which configuration; `None`: it does not tell.
+    pub(crate) epoch: Option<u64>,
+    /// Whether there is a new configuration whenever it is asked for it.
+    pub(crate) changing: bool,
 }
 
 impl Says {
@@ -31,10 +35,12 @@ impl Says {
         Self {
             id: "fake".to_owned(),
             primary: server.port(),
+            epoch: Some(0),
+            changing: false,
         }
     }
 
-    fn to(&self, command: &str) -> String {
+    fn to(&mut self, command: &str) -> String {
         let port = self.primary.to_string();
         if command.contains("MYID") {
             array(&[&self.id])[4..].to_owned()
@@ -43,7 +49,13 @@ impl Says {
         } else if command.contains("SUBSCRIBE") {
             "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n".to_owned()
         } else if command.contains("MASTER") {
-            array(&["flags", "master", "num-other-sentinels", "0"])
+            let mut about = vec!["flags", "master", "num-other-sentinels", "0"];
+            self.epoch = self.epoch.map(|it| it + u64::from(self.changing));
+            let epoch = self.epoch.map(|epoch| epoch.to_string());
+            if let Some(epoch) = &epoch {
+                about.extend(["config-epoch", epoch]);
+            }
+            array(&about)
         } else {
             "+OK\r\n".to_owned()
         }
@@ -93,9 +105,13 @@ impl FakeSentinel {
         self.announcements.receiver_count()
     }
 
-    /// Names another server from now on, and says so to all who listen.
+    /// Names another server from now on, in a later configuration, and says so to all who listen.
     pub(crate) fn switch(&self, server: &RedisServer) {
-        let before = std::mem::replace(&mut self.says.lock().unwrap().primary, server.port());
+        let mut before = 0;
+        self.change(|says| {
+            before = std::mem::replace(&mut says.primary, server.port());
+            says.epoch = says.epoch.map(|epoch| epoch + 1);
+        });
         let port = server.port();
         let text = format!("{SERVICE} 127.0.0.1 {before} 127.0.0.1 {port}");
         let message = array(&["message", "+switch-master", &text]);

@@ -125,10 +125,15 @@ impl Watched {
 
     /// Waits until all sentinels that run name the second server.
     pub(crate) fn promoted(&self) {
-        let promoted = self.servers[1].port();
+        self.named(1);
+    }
+
+    /// Waits until all sentinels that run name this server.
+    pub(crate) fn named(&self, server: usize) {
+        let port = self.servers[server].port();
         for sentinel in self.sentinels.iter().filter(|it| it.runs()) {
-            eventually("the replica is the primary", || {
-                (sentinel.primary() == promoted).then_some(())
+            eventually("all name the same primary", || {
+                (sentinel.primary() == port).then_some(())
             });
         }
     }
