@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use tenure::core::{Action, Outcome, Severity};
 use tenure::stores::redis::ClusterStore;
-use tenure::{Assurance, Attempt, Error, ErrorKind, Guard, Initialized, Store as _, Tenure};
+use tenure::{
+    Assurance, Attempt, Error, ErrorKind, Guard, Initialized, LockName, Store as _, Tenure,
+};
 
 use crate::redis_cluster::store;
 use crate::support::cluster::Cluster;
@@ -294,6 +296,74 @@ async fn a_replica_that_took_over_does_not_begin_to_wait_before_the_others_name_
     assert!(first.is_none(), "it has begun to wait");
     let open = async || try_take(&tenure, &name).await.ok().flatten();
     drop(eventually_async("it opens by itself", open).await);
+}
+
+/// By its id alone it is the node that wrote the record, and its own voice would count.
+#[tokio::test]
+async fn a_primary_that_was_promoted_back_does_not_begin_to_wait_before_the_others_name_it() {
+    let cluster = Cluster::start_with_replica();
+    let url = cluster.url_with("recovery=strict&max_ttl=2s&call_timeout=1s");
+    let opened = tenure::initialize(&url, Assurance::NothingIsHeld).await;
+    opened.expect("it serves");
+    let name = cluster.name_at(0, "promoted back");
+    for (follower, leader) in [(3, 0), (0, 3)] {
+        cluster.follows(follower, leader);
+        let taken = cluster.nodes[follower].command(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+        assert_eq!(taken, "OK");
+    }
+    cluster.follows(3, 0);
+    for witness in [1, 2] {
+        eventually("the others know", || {
+            let slots = cluster.nodes[witness].command(&["CLUSTER", "SLOTS"]);
+            let port = cluster.nodes[0].port().to_string();
+            let first = slots.find(&port)?;
+            let replica = slots.find(&cluster.nodes[3].port().to_string());
+            replica.is_none_or(|it| it > first).then_some(())
+        });
+    }
+    cluster.nodes[2].stop();
+    let tenure = tenure::connect(&url).await.expect("it serves");
+    let mut waited = Duration::ZERO;
+    while waited < SHORT + SHORT / 2 {
+        let (taken, took) = elapsed(try_take(&tenure, &name)).await;
+        let error = taken.expect_err("one of two others names it");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        waited += took;
+    }
+    cluster.nodes[2].resume();
+    let answer = async || try_take(&tenure, &name).await.ok();
+    let first = eventually_async("both name it", answer).await;
+    assert!(first.is_none(), "it has begun to wait");
+    let open = async || try_take(&tenure, &name).await.ok().flatten();
+    drop(eventually_async("it opens by itself", open).await);
+}
+
+/// Both are asked for at once. That of the one that has moved needs both others, and one of them is gone.
+#[tokio::test]
+async fn a_slot_that_has_moved_keeps_no_other_from_beginning_to_wait() {
+    let cluster = Cluster::start();
+    let url = cluster.url_with("recovery=strict&max_ttl=2s&call_timeout=2s");
+    let opened = tenure::initialize(&url, Assurance::NothingIsHeld).await;
+    opened.expect("it serves");
+    let (lost, moved) = (cluster.name_at(0, "lost"), cluster.name_at(1, "moved"));
+    cluster.move_slot(&format!("tenure:{moved}"), 1, 0);
+    cluster.empty_slot(&format!("tenure:{lost}"), 0);
+    let store = store(&url).await.expect("it serves");
+    cluster.nodes[2].stop();
+    let ask = |name: &str| {
+        let name = LockName::new(name).expect("it is one");
+        Action::Acquire(lasting(bid(), 2_000)).on(name)
+    };
+    let batch = [ask(&lost), ask(&moved)];
+    let [lost, moved] = store.apply(&batch).await.try_into().expect("two replies");
+    cluster.nodes[2].resume();
+    let refused = moved.expect_err("one of two others names its node");
+    assert!(refused.to_string().contains("majority"), "{refused}");
+    let outcome = lost.expect("a majority names its node").outcome;
+    let Outcome::Busy(contention) = &outcome else {
+        panic!("it waits: {outcome:?}");
+    };
+    assert!(contention.recovering.is_some(), "{outcome:?}");
 }
 
 /// It shows that it had a replica, as one that was promoted would, but the slot's record is its own.

@@ -133,6 +133,28 @@ impl Cluster {
         assert_eq!(taken, "OK");
     }
 
+    /// Waits until this node follows that one and has all that it has.
+    pub(crate) fn follows(&self, follower: usize, leader: usize) {
+        let (follower, leader) = (&self.nodes[follower], &self.nodes[leader]);
+        eventually("the one follows the other", || {
+            let about = follower.command(&["INFO", "replication"]);
+            let port = format!("master_port:{}\r", leader.port());
+            let follows = about.contains(&port) && about.contains("master_link_status:up");
+            let size = |node: &RedisServer| node.command(&["DBSIZE"]);
+            (follows && size(follower) == size(leader)).then_some(())
+        });
+    }
+
+    /// Deletes everything that this node has in the slot of `key`, the record of its life included.
+    pub(crate) fn empty_slot(&self, key: &str, node: usize) {
+        let slot = self.slot(key).to_string();
+        let keys = self.nodes[node].command(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"]);
+        assert!(!keys.is_empty(), "there is a record");
+        for key in keys.lines() {
+            assert_eq!(self.nodes[node].command(&["DEL", key]), "1");
+        }
+    }
+
     /// Which primary has the slot of `key`, in a cluster as it was started.
     pub(crate) fn owner(&self, key: &str) -> usize {
         self.slot(key) * self.primaries / SLOTS

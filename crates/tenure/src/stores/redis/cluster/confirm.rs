@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{
-    Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Recovery, Reply, Request,
+    Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Recovery, Reply, Request, Spelled,
 };
 
 use super::super::connection::Link;
@@ -92,10 +92,10 @@ impl Nodes {
             Error::new(
                 ErrorKind::Configuration,
                 format!(
-                    "a lease of {:?} is longer than a failover is waited for ({:?}): ask for a \
-                     shorter one, or write ?max_ttl= with a longer time into the URL of every client",
-                    ttl.duration(),
-                    self.max_ttl()
+                    "a lease of {} is longer than a failover is waited for ({}): ask for a shorter one, \
+                     or write ?max_ttl= with a longer time into the URL of every client",
+                    Spelled(ttl.duration()),
+                    Spelled(self.max_ttl())
                 ),
             )
         })

@@ -33,6 +33,7 @@ use crate::clock::Clock;
 pub(super) use nodes::Nodes;
 pub(super) use redirect::Redirect;
 pub(super) use slots::{Slots, slot, tag};
+pub(super) use view::incarnation;
 
 /// How often we look whether all nodes are there that we listen to.
 const LOOK: Duration = Duration::from_secs(2);

@@ -1,4 +1,5 @@
-//! [`View`]: what one node of a cluster says about all of them, read from `CLUSTER NODES`.
+//! [`View`]: what one node of a cluster says about all of them, and [`incarnation`]: what it says about itself, read
+//! from `CLUSTER NODES`.
 
 use std::collections::HashMap;
 
@@ -9,6 +10,8 @@ use super::slots::SLOTS;
 pub(super) struct View {
     /// The node that says so, by its id.
     pub(super) myself: String,
+    /// Its configuration epoch, also if it has no slots: that of its primary, if it has one.
+    epoch: u64,
     /// Primaries that have slots, by id: only they vote when a primary is to be replaced.
     primaries: HashMap<String, Primary>,
 }
@@ -29,18 +32,23 @@ impl View {
         for line in text.lines() {
             let mut words = line.split(' ');
             let (id, _address, flags) = (words.next()?, words.next()?, words.next()?);
+            let [_primary, _ping, _pong, epoch, _link] = [(); 5].map(|()| words.next());
             let has = |flag: &str| flags.split(',').any(|it| it == flag);
             if has("myself") {
-                myself = Some(id.to_owned());
+                myself = Some((id.to_owned(), epoch?.parse().ok()?));
             }
-            let slots: Vec<_> = words.skip(5).filter_map(range).collect();
+            let slots: Vec<_> = words.filter_map(range).collect();
             if has("master") && !slots.is_empty() {
                 let sound = !has("fail") && !has("fail?");
                 primaries.insert(id.to_owned(), Primary { sound, slots });
             }
         }
-        let myself = myself?;
-        Some(Self { myself, primaries })
+        let (myself, epoch) = myself?;
+        Some(Self {
+            myself,
+            epoch,
+            primaries,
+        })
     }
 
     /// Whether its voice counts.
@@ -59,6 +67,13 @@ impl View {
         let primary = self.primaries.get(node);
         primary.is_some_and(|primary| primary.sound && primary.slots.iter().any(has))
     }
+}
+
+/// Which node has said this, by its id, and since when: its configuration epoch, which a promotion raises and a restart
+/// does not.
+pub(in super::super) fn incarnation(nodes: &str) -> Option<String> {
+    let View { myself, epoch, .. } = View::read(nodes)?;
+    Some(format!("{myself}/{epoch}"))
 }
 
 /// `7` or `0-5460`; `[93->-id]` is on its way, and still where it was.
@@ -91,6 +106,17 @@ ee 127.0.0.1:7004@17004 master - 0 9 0 connected
         assert!(!view.confirms("cc", 300), "it has failed");
         assert!(!view.confirms("dd", 300), "a replica");
         assert!(!view.confirms("nobody", 1));
+    }
+
+    #[test]
+    fn a_node_says_who_it_is_and_since_when_also_without_slots() {
+        assert_eq!(incarnation(NODES).as_deref(), Some("aa/1"));
+        let others = NODES.replace("myself,", "");
+        assert_eq!(incarnation(&others), None);
+        let empty = others.replace("master - 0 9 0", "myself,master - 0 9 7");
+        assert_eq!(incarnation(&empty).as_deref(), Some("ee/7"));
+        let replica = others.replace("slave", "myself,slave");
+        assert_eq!(incarnation(&replica).as_deref(), Some("dd/3"));
     }
 
     #[test]

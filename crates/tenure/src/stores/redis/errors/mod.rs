@@ -59,6 +59,13 @@ impl Failure {
         Self { fatal, ..self }
     }
 
+    /// Whether the slot is at another node of the cluster by now, or on its way there.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        let elsewhere =
+            |redirect: &Redirect| matches!(redirect, Redirect::Moved { .. } | Redirect::Moving);
+        self.redirect.as_ref().is_some_and(elsewhere)
+    }
+
     /// The same, saying what a cluster would have us do.
     pub(super) fn redirecting(self, redirect: Redirect) -> Self {
         Self {

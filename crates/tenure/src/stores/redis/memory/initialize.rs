@@ -54,7 +54,16 @@ pub(in super::super) async fn open_together<'a>(
 ) -> Result<Vec<Initialized>, Error> {
     let mut found: Option<Vec<Examined>> = None;
     for _ in 0..TRIES {
-        let now = examine().await?;
+        let now = match examine().await {
+            Ok(now) => now,
+            Err(error) => {
+                // All are opened or none, also if one of them cannot be looked at any more.
+                if assurance == Assurance::New {
+                    take_back(links, found.as_deref().unwrap_or_default()).await?;
+                }
+                return Err(error);
+            }
+        };
         let first = First(found.is_none());
         if let (Assurance::New, Some(why)) = (assurance, refusal(&now, first)) {
             take_back(links, found.as_deref().unwrap_or_default()).await?;
@@ -165,28 +174,50 @@ async fn take_back(links: &[&Link], found: &[Examined]) -> Result<(), Error> {
     taken_back
 }
 
+/// One slot that cannot be closed keeps none of the others open.
 async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {
     let whole = link.options.caution.max_ttl.duration();
+    let mut closed = Ok(());
     for parts in parts.chunks(AT_ONCE) {
         let deadline = link.deadline();
         let live = link.live(deadline).await?;
         let looks = look(link, &live, parts, deadline).await?;
-        let mut begins = Vec::new();
-        for (part, look) in parts.iter().zip(looks.into_iter().flatten()) {
-            let look = look?;
+        let looks = parts.iter().copied().zip(looks.into_iter().flatten());
+        let (opened, looked) = opened_among(looks, |look| {
             let record = look.record.as_ref();
-            if record.is_some_and(|record| record.cause == Cause::Vouched) {
-                let beginning = beginning(link, *part, &look, whole, Cause::Missed)?;
-                begins.push((*part, look, beginning));
-            }
+            record.is_some_and(|record| record.cause == Cause::Vouched)
+        });
+        closed = closed.and(looked);
+        let mut begins = Vec::new();
+        for (part, look) in opened {
+            let beginning = beginning(link, part, &look, whole, Cause::Missed)?;
+            begins.push((part, look, beginning));
         }
         // Confirmed or not: it was open until now.
         let begins: Vec<_> = begins.iter().collect();
         for written in write(link, &live, &begins, false, deadline).await? {
-            written?;
+            closed = closed.and(written.map(drop));
         }
     }
-    Ok(())
+    closed
+}
+
+/// Those of these parts that are open because somebody said so, and what kept us from looking at others. A slot that is
+/// elsewhere by now is none of them: where it is, nobody has opened it.
+fn opened_among<L>(
+    looks: impl Iterator<Item = (Part, Result<L, Failure>)>,
+    is_opened: impl Fn(&L) -> bool,
+) -> (Vec<(Part, L)>, Result<(), Failure>) {
+    let (mut opened, mut looked) = (Vec::new(), Ok(()));
+    for (part, look) in looks {
+        match look {
+            Ok(look) if is_opened(&look) => opened.push((part, look)),
+            Ok(_) => {}
+            Err(failure) if failure.is_elsewhere() => {}
+            Err(failure) => looked = looked.and(Err(failure)),
+        }
+    }
+    (opened, looked)
 }
 
 fn beginning(
@@ -263,4 +294,30 @@ fn hidden(link: &Link, part: Part) -> Failure {
             "this user may not call INFO, so whose record {key} is cannot be said: allow +info"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::cluster::Redirect;
+    use super::*;
+
+    #[test]
+    fn what_is_elsewhere_or_cannot_be_looked_at_leaves_nothing_else_open() {
+        let failure = |said| {
+            let failure = Failure::new(ErrorKind::Unavailable, "?");
+            failure.redirecting(Redirect::read(said).expect("known"))
+        };
+        let looks = |said| {
+            let looks = [Err(failure(said)), Ok(true), Ok(false), Ok(true)];
+            (0..).map(Some).zip(looks)
+        };
+        for said in ["MOVED 7 other:1", "ASK 7 other:1"] {
+            let (opened, looked) = opened_among(looks(said), |opened| *opened);
+            assert_eq!(opened, [(Some(1), true), (Some(3), true)], "{said}");
+            assert!(looked.is_ok(), "{said}");
+        }
+        let (opened, looked) = opened_among(looks("CLUSTERDOWN"), |opened| *opened);
+        assert_eq!(opened.len(), 2);
+        assert!(looked.is_err(), "it may be open still");
+    }
 }

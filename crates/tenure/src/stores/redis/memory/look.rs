@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::{Pipeline, Value};
 use tenure_core::{ErrorKind, Moment, Record, Recovery, Seen, Timestamp};
 
+use super::super::cluster::incarnation;
 use super::super::connection::{Link, Live};
 use super::super::errors::{self, Failure};
 use super::super::sentinel::Sentinels;
@@ -232,16 +233,6 @@ pub(in super::super) fn facts(value: Value) -> Result<Facts, Failure> {
             Ok(pairs.map(|(a, b)| (a.to_owned(), b.to_owned())).collect())
         }
     }
-}
-
-/// The id of the node that answers `CLUSTER NODES`, and its configuration epoch.
-fn incarnation(nodes: &str) -> Option<String> {
-    let mine = nodes
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>());
-    let mut mine = mine.filter(|words| words.get(2).is_some_and(|it| it.contains("myself")));
-    let mine = mine.next()?;
-    Some(format!("{}/{}", mine.first()?, mine.get(6)?))
 }
 
 fn clock(value: Value) -> Result<Timestamp, Failure> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Pipeline, Value};
 use tenure_core::{
-    Cause, ErrorKind, Greeting, Hello, Life, Moment, Phase, Record, Recovery, hello,
+    Cause, ErrorKind, Greeting, Hello, Life, Moment, Phase, Record, Recovery, Spelled, hello,
 };
 
 use super::super::connection::{Link, Live};
@@ -354,7 +354,7 @@ fn replicas_after_all() -> Failure {
 }
 
 fn disagreement(options: &Options, part: Part, theirs: Duration) -> Failure {
-    let ours = options.caution.max_ttl.duration();
+    let (ours, theirs) = (Spelled(options.caution.max_ttl.duration()), Spelled(theirs));
     let keys = match part {
         Some(_) => format!("all keys like ~tenure:{{*}}:life:{}", options.prefix),
         None => format!("the key {}", options.keys.record(None)),
@@ -362,8 +362,8 @@ fn disagreement(options: &Options, part: Part, theirs: Duration) -> Failure {
     Failure::new(
         ErrorKind::Configuration,
         format!(
-            "this client protects leases of up to {ours:?}, and those who use this server protect \
-             {theirs:?}: give all of them the same ?max_ttl= (to change it, stop them all and delete \
+            "this client protects leases of up to {ours}, and those who use this server protect \
+             {theirs}: give all of them the same ?max_ttl= (to change it, stop them all and delete \
              {keys})"
         ),
     )

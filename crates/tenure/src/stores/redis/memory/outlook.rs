@@ -76,7 +76,7 @@ pub(in super::super) async fn recovering(
         for outlook in outlooks(link, parts).await? {
             let left = match outlook {
                 Ok(outlook) => outlook.and_then(|outlook| outlook.left()),
-                Err(failure) if failure.redirect.is_some() => {
+                Err(failure) if failure.is_elsewhere() => {
                     moved.push(failure);
                     continue;
                 }

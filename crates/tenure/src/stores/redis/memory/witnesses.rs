@@ -46,17 +46,24 @@ pub(super) async fn confirmed(
     let Some(member) = link.options.keys.member() else {
         return vec![Ok(()); begins.len()];
     };
-    match member.clone().all() {
-        Some((node, nodes)) => {
-            let slots = begins.iter().map(|(part, ..)| part.unwrap_or_default());
-            let slots: Vec<u16> = slots.collect();
-            let promoted = begins.iter().any(|(_, look, _)| is_promoted(look));
-            nodes
-                .confirm_beginning(node, &slots, promoted, deadline)
-                .await
+    let Some((node, nodes)) = member.clone().all() else {
+        return vec![Err(gone()); begins.len()];
+    };
+    let mut outcomes = vec![Err(gone()); begins.len()];
+    // What needs more of them holds up nothing that does not, so that comes first.
+    for promoted in [false, true] {
+        let (indices, slots): (Vec<usize>, Vec<u16>) = begins
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, look, _))| is_promoted(look) == promoted)
+            .map(|(index, (part, ..))| (index, part.unwrap_or_default()))
+            .unzip();
+        let confirming = nodes.confirm_beginning(node, &slots, promoted, deadline);
+        for (index, confirmed) in indices.into_iter().zip(confirming.await) {
+            outcomes[index] = confirmed;
         }
-        None => vec![Err(gone()); begins.len()],
     }
+    outcomes
 }
 
 /// Whether a record says that the server has had its place all the time since it was written, as far as anybody
