@@ -96,6 +96,8 @@ pub(super) struct Asking {
     action: Action,
     /// The answer and the store's time, if there was one.
     said: Option<(u64, Said)>,
+    /// Whether another one is the same, and was perhaps carried out twice.
+    is_twin: bool,
     /// The events that tell.
     evidence: Vec<usize>,
 }
@@ -128,6 +130,7 @@ fn courses<'a>(case: &'a Case<'_>, until: u64) -> BTreeMap<&'a str, Course> {
                     answered: u64::MAX,
                     action,
                     said: None,
+                    is_twin: false,
                     evidence: vec![index],
                 };
                 steps.push((name, asking));
@@ -205,6 +208,7 @@ fn twins<'a>(steps: &[(&'a str, Asking)], repeats: &[u64]) -> Vec<(&'a str, Aski
         answered: u64::MAX,
         action: step.action.clone(),
         said: None,
+        is_twin: true,
         evidence: Vec::new(),
     };
     repeated.map(|(name, step)| (*name, twin(step))).collect()

@@ -29,12 +29,26 @@ pub(super) struct Stuck {
     pub(super) evidence: Vec<usize>,
 }
 
-/// So many states are looked at.
-const PATIENCE: usize = 200_000;
+/// So many times it is tried what a step leads to. An order that is found takes some thousands, whatever the length. Not
+/// counted in states, since each costs more the more steps there are that may or may not have happened.
+const PATIENCE: usize = 300_000;
 
 /// Looks for an order of all answered steps, and as many others as it takes.
 pub(super) fn search(course: &Course) -> Outcome {
-    Search::new(course).run()
+    // Few of the steps that may have been carried out twice were, and each that may or may not have been doubles the
+    // orders: so first without them, which is an order all the same.
+    match Search::new(course, Twins::Never).run() {
+        Outcome::Explained => Outcome::Explained,
+        stuck if !course.steps.iter().any(|step| step.is_twin) => stuck,
+        _ => Search::new(course, Twins::Perhaps).run(),
+    }
+}
+
+/// Whether steps may have been carried out a second time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Twins {
+    Never,
+    Perhaps,
 }
 
 pub(super) struct Search<'a> {
@@ -47,6 +61,8 @@ pub(super) struct Search<'a> {
     /// What the store may do without being asked.
     by_itself: Asking,
     seen: HashSet<(u64, u64)>,
+    /// How often it was tried what a step leads to.
+    tried: usize,
     /// The node that explains most.
     pub(super) best: Option<Node>,
 }
@@ -98,9 +114,10 @@ pub(super) enum Happens {
 }
 
 impl<'a> Search<'a> {
-    fn new(course: &'a Course) -> Self {
-        let (answered, unanswered) =
-            (0..course.steps.len()).partition(|step| course.steps[*step].said.is_some());
+    fn new(course: &'a Course, twins: Twins) -> Self {
+        let steps = (0..course.steps.len())
+            .filter(|step| twins == Twins::Perhaps || !course.steps[*step].is_twin);
+        let (answered, unanswered) = steps.partition(|step| course.steps[*step].said.is_some());
         let grants = course.grants.iter();
         let mut grants: Vec<_> = grants
             .map(|(owner, fence)| (fence.as_u64(), *owner))
@@ -120,9 +137,11 @@ impl<'a> Search<'a> {
                     owner: OwnerId::from_bytes([0; 16]),
                 }),
                 said: None,
+                is_twin: false,
                 evidence: Vec::new(),
             },
             seen: HashSet::new(),
+            tried: 0,
             best: None,
         }
     }
@@ -143,7 +162,7 @@ impl<'a> Search<'a> {
         let mut next = Some(start);
         loop {
             if let Some(node) = next.take().filter(|node| self.is_new(node)) {
-                if self.seen.len() > PATIENCE {
+                if self.tried > PATIENCE {
                     return Outcome::TooMuch(self.stuck());
                 }
                 if node.done.first == self.answered.len() {
@@ -179,7 +198,7 @@ impl<'a> Search<'a> {
     }
 
     /// The next node after that of the last frame, the likeliest first.
-    fn advance(&self, frames: &mut [Frame]) -> Option<Node> {
+    fn advance(&mut self, frames: &mut [Frame]) -> Option<Node> {
         let last = frames.len().checked_sub(1)?;
         loop {
             if let Some(node) = frames[last].ready.pop() {
@@ -187,6 +206,7 @@ impl<'a> Search<'a> {
             }
             let next = frames[last].candidates.pop()?;
             let (node, by) = (&frames[last].node, frames[last].by);
+            self.tried += 1;
             let mut after = match next.what {
                 Happens::ByItself => self.idles(node, next.at, by),
                 Happens::Step(step) => self.steps(node, step, next.at, by),

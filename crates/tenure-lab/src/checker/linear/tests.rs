@@ -83,10 +83,14 @@ impl Course {
     }
 
     fn fault(&mut self, kills: Option<u32>, memory: Memory) -> &mut Self {
+        self.fault_of_kind("fault", kills, memory)
+    }
+
+    fn fault_of_kind(&mut self, kind: &str, kills: Option<u32>, memory: Memory) -> &mut Self {
         self.push(
             0,
             What::Fault(Fault {
-                kind: "fault".to_owned(),
+                kind: kind.to_owned(),
                 detail: String::new(),
                 breaks: Vec::new(),
                 kills,
@@ -265,6 +269,20 @@ fn steps_whose_answers_were_lost_do_not_hide_what_is_wrong() {
     let second = course.now() + 1_000;
     course.step(2, acquire(2, false), granted(second));
     assert_eq!(course.violations(), 1);
+}
+
+#[test]
+fn what_was_repeated_may_have_happened_twice() {
+    // Somebody is in the way of process 2: the question of process 1, which came once more.
+    for (kind, violations) in [(super::REPEAT, 0), ("delay", 1)] {
+        let mut course = Course::new();
+        course.fault_of_kind(kind, None, Memory::Kept);
+        let first = course.now() + 1_000;
+        course.step(1, acquire(1, false), granted(first));
+        course.step(1, release(first), Said::Released);
+        course.step(2, acquire(2, false), BUSY);
+        assert_eq!(course.violations(), violations, "{kind}");
+    }
 }
 
 #[test]
