@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_core::{Ballot, Error, Fence, LockName, Moment, Outcome, OwnerId, Reply, Request};
 
 use super::Shared;
-use super::debts::Debt;
+use super::debts::{Debt, Lasting};
 use super::electorate::Voice;
 use super::fan_out::FanOut;
 use super::holds::Held;
@@ -144,7 +144,8 @@ impl Afterwards {
                 // Whether there is a vote may be unknown; then a renewal asks for it.
                 let unwanted = held.is_given_up() && !matches!(outcome, Ok(Outcome::Busy(_)));
                 if unwanted || stray.is_some() {
-                    let debt = shared.debt(&raise.name, *owner, held.ttl, shared.clock.now());
+                    let lasting = Lasting::of(Some(held));
+                    let debt = shared.debt(&raise.name, *owner, lasting, shared.clock.now());
                     let fence = stray.filter(|_| !unwanted);
                     shared.owe(member, Debt { fence, ..debt });
                 }
@@ -156,7 +157,7 @@ impl Afterwards {
                     Err(_) => true,
                 };
                 if unconfirmed {
-                    let debt = shared.debt(name, *owner, rest.ttl, shared.clock.now());
+                    let debt = shared.debt(name, *owner, rest.lasting, shared.clock.now());
                     let fence = rest.fence;
                     shared.owe(member, Debt { fence, ..debt });
                 }

@@ -1,15 +1,19 @@
 //! [`Debts`]: the votes that a member has still to take back. Paid in the background, until the member
 //! has confirmed it or the votes have ended by themselves; also when whoever asked for them is gone.
+//! [`Lasting`] is the one place that says when that is.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Request};
+use tenure_core::{
+    Acquire, Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Request, Ttl,
+};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
 use super::Shared;
+use super::holds::Held;
 use super::member::Member;
 use crate::clock::Clock;
 use crate::random;
@@ -19,6 +23,30 @@ const BATCH: usize = 100;
 /// Pauses before a member that did not answer is asked again.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+/// So many votes of unknown length are remembered; of more, the oldest is left to end by itself.
+const UNKNOWN: usize = 1_000;
+
+/// For how long a vote may last, at the most, that is to be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lasting {
+    /// Every vote of its owner was asked for here, and none for longer.
+    UpTo(Duration),
+    /// Somebody else asked for it.
+    Unknown,
+}
+
+impl Lasting {
+    /// Votes that were asked for by this, and by nothing since.
+    pub(super) fn asked(acquire: &Acquire) -> Self {
+        Self::UpTo(acquire.ttl.duration())
+    }
+
+    /// Votes of this hold, if this process took it. Whatever was asked for since is counted from now on, also what was not
+    /// confirmed: the member may have done it all the same.
+    pub(super) fn of(held: Option<&Held>) -> Self {
+        held.map_or(Self::Unknown, |held| Self::UpTo(held.longest()))
+    }
+}
 
 /// The owners of whom a member may still take back whatever they have: a vote that one of them got now could go with
 /// it, however late. So none of them may ask for another.
@@ -34,8 +62,11 @@ impl Spent {
         if owners.len() >= TIDIED_FROM && owners.len().is_power_of_two() {
             owners.retain(|_, until| now < *until);
         }
-        let until = owners.entry(debt.owner).or_insert(debt.until);
-        *until = debt.until.max(*until);
+        // Whoever held it elsewhere asks elsewhere.
+        let longest = now.plus(Ttl::DEFAULT.duration());
+        let until = if debt.is_unknown { longest } else { debt.until };
+        let known = owners.entry(debt.owner).or_insert(until);
+        *known = until.max(*known);
     }
 
     pub(super) fn contains(&self, owner: OwnerId) -> bool {
@@ -55,6 +86,31 @@ impl Shared {
         }
         self.members[member].owes(debt, &self.clock, &self.runtime);
     }
+
+    /// A vote that was asked for at `sent` and is to be taken back.
+    pub(super) fn debt(
+        &self,
+        name: &LockName,
+        owner: OwnerId,
+        lasting: Lasting,
+        sent: Moment,
+    ) -> Debt {
+        let now = self.clock.now();
+        let longest = match lasting {
+            Lasting::UpTo(longest) => longest,
+            Lasting::Unknown => Ttl::MAX.duration(),
+        };
+        Debt {
+            name: name.clone(),
+            owner,
+            fence: None,
+            due: now,
+            again: Some(sent.plus(self.adrift())),
+            until: now.plus(longest + self.adrift()),
+            is_unknown: lasting == Lasting::Unknown,
+            paid: None,
+        }
+    }
 }
 
 /// What one member owes.
@@ -72,6 +128,19 @@ struct Account {
     attended: bool,
 }
 
+impl Account {
+    fn add(&mut self, debt: Debt) {
+        if debt.is_unknown {
+            let mut unknown = (0..self.open.len()).filter(|index| self.open[*index].is_unknown);
+            let oldest = unknown.next().filter(|_| unknown.count() + 1 >= UNKNOWN);
+            if let Some(oldest) = oldest {
+                self.open.remove(oldest);
+            }
+        }
+        self.open.push(debt);
+    }
+}
+
 /// A vote to be taken back.
 #[derive(Debug)]
 pub(super) struct Debt {
@@ -86,6 +155,8 @@ pub(super) struct Debt {
     pub(super) again: Option<Moment>,
     /// After this the vote has ended by itself.
     pub(super) until: Moment,
+    /// That is a guess.
+    pub(super) is_unknown: bool,
     /// Dropped when the member has confirmed it.
     pub(super) paid: Option<oneshot::Sender<()>>,
 }
@@ -94,7 +165,7 @@ impl Member {
     /// Sees to it that this vote is taken back.
     fn owes(self: &Arc<Self>, debt: Debt, clock: &Arc<dyn Clock>, runtime: &Handle) {
         let mut account = self.debts.account();
-        account.open.push(debt);
+        account.add(debt);
         let attended = std::mem::replace(&mut account.attended, true);
         drop(account);
         if attended {

@@ -2,8 +2,9 @@
 //! welcome, and which members have to be told what.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tenure_core::{Fence, ForcedRelease, Moment, OwnerId, Ttl};
 
@@ -16,7 +17,6 @@ pub(super) struct Holds(Mutex<HashMap<OwnerId, Held>>);
 /// One hold.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    pub(super) ttl: Ttl,
     pub(super) fence: Fence,
     pub(super) until: Moment,
     pub(super) notes: Arc<Notes>,
@@ -33,6 +33,8 @@ pub(super) struct Notes {
     unconverted: Mutex<BTreeSet<usize>>,
     /// It lasts for a time that was said, whoever holds it.
     left: AtomicBool,
+    /// The longest that one of its votes was ever asked to last, in milliseconds.
+    longest: AtomicU64,
 }
 
 /// What to do about a member that knows of no vote.
@@ -55,12 +57,18 @@ pub(super) enum End {
 
 impl Held {
     pub(super) fn new(ttl: Ttl, fence: Fence, until: Moment) -> Self {
-        Self {
-            ttl,
+        let held = Self {
             fence,
             until,
             notes: Arc::default(),
-        }
+        };
+        held.notes.is_to_last(ttl);
+        held
+    }
+
+    /// For how long a vote of it may last that was given, or prolonged, by now.
+    pub(super) fn longest(&self) -> Duration {
+        Duration::from_millis(self.notes.longest.load(Ordering::Acquire))
     }
 
     /// Whether it has been released or given up.
@@ -96,7 +104,7 @@ impl Notes {
         &self,
         member: usize,
         (sent, now): (Moment, Moment),
-        lasting: std::time::Duration,
+        lasting: Duration,
     ) -> Absence {
         let mut missing = self.missing();
         let since = *missing.entry(member).or_insert(now);
@@ -106,6 +114,11 @@ impl Notes {
         // The vote may be got back now and be released then: what is missing after that is missing anew.
         missing.remove(&member);
         Absence::Lasting
+    }
+
+    /// Members are about to be asked to prolong it: what is not answered may have been done.
+    pub(super) fn is_to_last(&self, ttl: Ttl) {
+        self.longest.fetch_max(ttl.as_millis(), Ordering::AcqRel);
     }
 
     /// Its holder leaves it behind, for exactly as long as it says: no vote is asked for any more.

@@ -2,10 +2,11 @@
 //! comes out; nothing here waits or sends.
 
 use tenure_core::{
-    Action, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Reply, Request, Ttl,
+    Action, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Reply, Request,
 };
 
 use super::agreement::latest;
+use super::debts::Lasting;
 use super::electorate::{Electorate, Poll, Standing, Voice};
 use super::epoch::{Epoch, Reading};
 use super::holds::Held;
@@ -14,7 +15,7 @@ use super::take::unreachable;
 /// What is left to do after a release at members that have not confirmed it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
-    pub(super) ttl: Ttl,
+    pub(super) lasting: Lasting,
     /// `None` if the hold has surely ended: then every vote of its owner can go. A member that knows no
     /// such hold may have a vote with another fence, or get one by a request that is still under way.
     pub(super) fence: Option<Fence>,
@@ -169,10 +170,10 @@ impl Keep {
     }
 
     /// What a release leaves to be done, given what came of it and what was held here.
-    pub(super) fn rest(&self, outcome: Option<&Outcome>, held: Option<Held>) -> Rest {
+    pub(super) fn rest(&self, outcome: Option<&Outcome>, held: Option<&Held>) -> Rest {
         let ended = outcome == Some(&Outcome::Released) || held.is_some();
         Rest {
-            ttl: held.map_or(Ttl::DEFAULT, |held| held.ttl),
+            lasting: Lasting::of(held.or(self.held.as_ref())),
             fence: (!ended).then_some(self.fence),
         }
     }

@@ -23,10 +23,12 @@ impl Question {
         let electorate = shared.electorate;
         let keep = |owner: OwnerId, fence: Fence| {
             let held = shared.holds.get(owner, now);
-            if let (Action::Renew(Renew { detach: true, .. }), Some(held)) =
-                (&request.action, &held)
+            if let (Action::Renew(Renew { detach, ttl, .. }), Some(held)) = (&request.action, &held)
             {
-                held.notes.leave();
+                held.notes.is_to_last(*ttl);
+                if *detach {
+                    held.notes.leave();
+                }
             }
             let keep = Keep::new(request.clone(), (owner, fence), held, electorate);
             Self::Keep(Box::new(keep))

@@ -2,18 +2,17 @@
 //! bells hung where somebody is in the way.
 
 use futures_util::future::join_all;
-use tenure_core::{
-    Acquire, Action, Error, Fence, LockName, Moment, Outcome, OwnerId, Renew, Reply, Ttl,
-};
+use tenure_core::{Action, Error, Fence, LockName, Moment, Outcome, OwnerId, Renew, Reply};
 use tokio::sync::oneshot;
 
 use super::Shared;
 use super::afterwards::Afterwards;
-use super::debts::Debt;
+use super::debts::{Debt, Lasting};
 use super::electorate::Voice;
 use super::fan_out::FanOut;
 use super::holds::{End, Held};
 use super::keep::{Keep, Rest};
+use super::look::Undo;
 use super::question::Question;
 use super::round::Round;
 use super::take::{Course, Take};
@@ -33,8 +32,8 @@ impl Round {
                     (Course::Won { fence, until }, Some(Outcome::Granted(_))) => {
                         let held = shared.hold(take, fence, until);
                         for (member, stray) in take.strays(fence) {
-                            let Acquire { owner, ttl, .. } = take.acquire;
-                            let debt = self.debt(&take.name, owner, ttl);
+                            let owner = take.acquire.owner;
+                            let debt = self.debt(&take.name, owner, Lasting::asked(&take.acquire));
                             let fence = Some(stray);
                             shared.owe(member, Debt { fence, ..debt });
                         }
@@ -53,11 +52,7 @@ impl Round {
                 }
                 Question::Undo(undo) => {
                     if let Action::Cancel(cancel) = &undo.request.action {
-                        let held = shared.end(cancel.owner, None, End::GivenUp);
-                        let ttl = held.map_or(Ttl::DEFAULT, |held| held.ttl);
-                        for member in undo.answers.silent_members() {
-                            self.take_back(member, &undo.request.name, cancel.owner, ttl);
-                        }
+                        self.undo(undo, cancel.owner);
                     }
                 }
                 Question::Refused(_) | Question::Look(_) => {}
@@ -94,7 +89,7 @@ impl Round {
             (Action::Release(_) | Action::ForceRelease(_), _) => {
                 let fence = Some(keep.fence);
                 let held = shared.end(keep.owner, fence, End::Released);
-                let rest = keep.rest(outcome, held);
+                let rest = keep.rest(outcome, held.as_ref());
                 self.end_the_rest(keep, &rest);
                 afterwards.released(keep, rest);
                 return;
@@ -112,7 +107,7 @@ impl Round {
     fn end_the_rest(&self, keep: &Keep, rest: &Rest) {
         let unconfirmed = keep.unconfirmed(rest);
         for member in unconfirmed.filter(|member| !self.first.waits_for(*member)) {
-            let debt = self.debt(&keep.request.name, keep.owner, rest.ttl);
+            let debt = self.debt(&keep.request.name, keep.owner, rest.lasting);
             let fence = rest.fence;
             self.shared.owe(member, Debt { fence, ..debt });
         }
@@ -123,10 +118,23 @@ impl Round {
         let Some(held) = self.shared.end(keep.owner, Some(keep.fence), End::GivenUp) else {
             return;
         };
+        let lasting = Lasting::of(Some(&held));
         for member in 0..self.shared.members.len() {
             if keep.voice(member) != Some(Voice::No) {
-                self.take_back(member, &keep.request.name, keep.owner, held.ttl);
+                self.take_back(member, &keep.request.name, keep.owner, lasting);
             }
+        }
+    }
+
+    /// Has members that were not reached take back whatever the owner has.
+    fn undo(&self, undo: &Undo, owner: OwnerId) {
+        let held = self.shared.end(owner, None, End::GivenUp);
+        if held.is_none() && self.shared.spent.contains(owner) {
+            return; // That is seen to since the votes came to nothing, or the hold ended.
+        }
+        let lasting = Lasting::of(held.as_ref());
+        for member in undo.answers.silent_members() {
+            self.take_back(member, &undo.request.name, owner, lasting);
         }
     }
 
@@ -139,7 +147,8 @@ impl Round {
                 continue;
             }
             let (tell, told) = oneshot::channel();
-            let debt = self.debt(&take.name, take.acquire.owner, take.acquire.ttl);
+            let lasting = Lasting::asked(&take.acquire);
+            let debt = self.debt(&take.name, take.acquire.owner, lasting);
             let voice = take.voice(member);
             match voice {
                 Some(Voice::No) => {}
@@ -164,12 +173,12 @@ impl Round {
         paid
     }
 
-    fn take_back(&self, member: usize, name: &LockName, owner: OwnerId, ttl: Ttl) {
-        self.shared.owe(member, self.debt(name, owner, ttl));
+    fn take_back(&self, member: usize, name: &LockName, owner: OwnerId, lasting: Lasting) {
+        self.shared.owe(member, self.debt(name, owner, lasting));
     }
 
-    fn debt(&self, name: &LockName, owner: OwnerId, ttl: Ttl) -> Debt {
-        self.shared.debt(name, owner, ttl, self.sent)
+    fn debt(&self, name: &LockName, owner: OwnerId, lasting: Lasting) -> Debt {
+        self.shared.debt(name, owner, lasting, self.sent)
     }
 }
 
@@ -223,19 +232,5 @@ impl Shared {
     fn end(&self, owner: OwnerId, fence: Option<Fence>, end: End) -> Option<Held> {
         let until = self.clock.now().plus(self.adrift());
         self.holds.end(owner, fence, end, until)
-    }
-
-    /// A vote that was asked for at `sent` and is to be taken back.
-    pub(super) fn debt(&self, name: &LockName, owner: OwnerId, ttl: Ttl, sent: Moment) -> Debt {
-        let now = self.clock.now();
-        Debt {
-            name: name.clone(),
-            owner,
-            fence: None,
-            due: now,
-            again: Some(sent.plus(self.adrift())),
-            until: now.plus(ttl.duration() + self.adrift()),
-            paid: None,
-        }
     }
 }

@@ -188,3 +188,48 @@ async fn whose_votes_are_still_being_taken_back_gets_no_new_ones() {
     quorum.pass(secs(1)).await;
     assert_eq!(quorum.votes("x").await, 0);
 }
+
+/// A member is away for longer than the hold was to last at first.
+#[tokio::test(start_paused = true)]
+async fn what_was_extended_is_taken_back_for_as_long_as_it_may_last() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").ttl(secs(2)).try_acquire().await.unwrap());
+    others_act().await;
+    // It does what it is asked, and nobody hears of it.
+    quorum.members[1].script(Rule::on("renew").times(1).does(Fault::LoseReply));
+    guard.extend(secs(600)).await.unwrap();
+    quorum.pass(millis(10)).await;
+    quorum.all([1], Fault::Fail);
+    guard.release().await.unwrap();
+    quorum.pass(secs(4)).await;
+    assert_eq!(quorum.votes("x").await, 1);
+    quorum.members[1].behave();
+    quorum.pass(secs(1)).await;
+    assert_eq!(quorum.votes("x").await, 0);
+    quorum.all([0], Fault::Fail);
+    drop(acquired(two.lock("x").try_acquire().await.unwrap()));
+}
+
+/// Whoever ends it does not know how long it was to last.
+#[tokio::test(start_paused = true)]
+async fn what_was_ended_from_elsewhere_is_taken_back_however_long_it_may_last() {
+    for force in [true, false] {
+        let quorum = Quorum::of(3);
+        let (one, two) = (quorum.client().await, quorum.client().await);
+        let lock = one.lock("x").ttl(secs(3600)).no_renew();
+        let guard = acquired(lock.try_acquire().await.unwrap());
+        others_act().await;
+        quorum.all([1], Fault::Fail);
+        match force {
+            true => two.force_release("x", guard.lease(), "stuck").await,
+            false => two.release_lease("x", guard.lease()).await,
+        }
+        .unwrap();
+        quorum.pass(secs(600)).await;
+        assert_eq!(quorum.votes("x").await, 1);
+        quorum.members[1].behave();
+        quorum.pass(secs(1)).await;
+        assert_eq!(quorum.votes("x").await, 0);
+    }
+}

@@ -5,7 +5,7 @@ use tenure::test_util::{Fault, Rule};
 use tenure::{Attempt, ErrorKind, Loss};
 
 use super::world::Quorum;
-use crate::client_world::{acquired, millis, secs};
+use crate::client_world::{acquired, millis, others_act, secs};
 
 #[tokio::test(start_paused = true)]
 async fn of_two_that_must_agree_one_that_is_down_refuses_new_holds_and_keeps_old_ones() {
@@ -43,6 +43,24 @@ async fn what_all_have_released_can_be_taken_at_once() {
     let (released, took) = quorum.elapsed(guard.release()).await;
     released.unwrap();
     assert_eq!(took, Settings::NODE_TIMEOUT, "and nobody waits longer");
+}
+
+/// However much longer than at first it was to last.
+#[tokio::test(start_paused = true)]
+async fn what_was_extended_and_released_is_free_when_all_servers_are_back() {
+    let quorum = Quorum::with(2, Settings::new(Electing::All));
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").ttl(secs(2)).try_acquire().await.unwrap());
+    others_act().await;
+    guard.extend(secs(600)).await.unwrap();
+    quorum.pass(millis(10)).await;
+    quorum.all([1], Fault::Fail);
+    guard.release().await.unwrap();
+    quorum.pass(secs(4)).await;
+    quorum.members[1].behave();
+    quorum.pass(secs(1)).await;
+    assert_eq!(quorum.votes("x").await, 0);
+    drop(acquired(two.lock("x").try_acquire().await.unwrap()));
 }
 
 /// The second server is out of reach for whoever forces it, not for the holder.
