@@ -23,18 +23,23 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
     };
     let refused = opened.iter().flatten().any(|it| is_refused(&it.outcome));
     let session = Session::open(choice).await.map_err(Failure::without_help)?;
-    let round_trip = session.round_trip().await?;
+    let round_trip = session.round_trip().await;
     let findings = session.diagnose().await?;
     let fit = findings
         .iter()
         .all(|finding| finding.severity != Severity::Danger);
+    let round_trip = match round_trip {
+        Err(failure) if fit => return Err(failure),
+        // A store of which too little is there cannot answer, and the findings say why.
+        other => other.ok(),
+    };
     if args.json {
         let opened = opened.as_ref();
         output.print_json(&json!({
             "init": opened.map(|opened| opened.iter().map(opening_json).collect::<Vec<_>>()),
             "store": session.choice().url.to_string(),
             "from": session.choice().origin.to_string(),
-            "round_trip_us": u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX),
+            "round_trip_us": round_trip.and_then(|time| u64::try_from(time.as_micros()).ok()),
             "fit": fit,
             "verdict": verdict(&findings),
             "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
@@ -44,7 +49,10 @@ pub async fn execute(args: DoctorArgs, choice: StoreChoice, output: Output) -> R
         let mut lines = vec![
             format!("store       {}", choice.url),
             format!("from        {}", choice.origin),
-            format!("round trip  {:.2} ms", round_trip.as_secs_f64() * 1_000.0),
+            round_trip.map_or_else(
+                || "round trip  not answered".to_owned(),
+                |time| format!("round trip  {:.2} ms", time.as_secs_f64() * 1_000.0),
+            ),
             String::new(),
         ];
         if let Some(opened) = &opened {

@@ -1,4 +1,5 @@
-//! Listing: every name that a member knows of and that somebody holds by enough votes.
+//! Listing: every name that a member knows of and that somebody holds by enough votes. With so few answers that the other
+//! members could keep a lock alone, which is only so under write-all, a list that shows some may lack others; an empty one is an error.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, 
         }
     }
     answers.enough("list")?;
-    let locks = found
+    let locks: Vec<_> = found
         .into_iter()
         .filter_map(|(name, (rivals, last_fence))| {
             let snapshot = rivals.snapshot(shared.epoch, answers.silent());
@@ -59,9 +60,13 @@ pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, 
                 ..snapshot
             };
             (!snapshot.holders.is_empty()).then_some((name, snapshot))
-        });
+        })
+        .collect();
+    if locks.is_empty() {
+        answers.nobody_else()?;
+    }
     Ok(Listing {
         now: shared.epoch.timestamp(sent),
-        locks: locks.collect(),
+        locks,
     })
 }

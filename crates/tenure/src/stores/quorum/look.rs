@@ -59,7 +59,20 @@ impl RollCall {
     /// # Errors
     /// If so few answered that what they say means nothing.
     pub(super) fn enough(&mut self, what: &str) -> Result<(), Error> {
-        let (answered, needed) = (self.poll.count(Voice::Yes), self.electorate.to_keep);
+        self.at_least(self.electorate.to_keep, what)
+    }
+
+    /// # Errors
+    /// If those who did not answer are enough to keep a lock of which the others know nothing.
+    pub(super) fn nobody_else(&mut self) -> Result<(), Error> {
+        let Electorate {
+            members, to_keep, ..
+        } = self.electorate;
+        self.at_least(members - to_keep + 1, "be sure that nobody holds")
+    }
+
+    fn at_least(&mut self, needed: usize, what: &str) -> Result<(), Error> {
+        let answered = self.poll.count(Voice::Yes);
         if answered >= needed {
             return Ok(());
         }
@@ -103,6 +116,9 @@ impl Look {
             last_fence: self.last_fence,
             ..self.rivals.snapshot(epoch, self.answers.silent())
         };
+        if snapshot.holders.is_empty() {
+            self.answers.nobody_else()?;
+        }
         Ok(Reply {
             now: epoch.timestamp(sent),
             outcome: Outcome::State(snapshot),
@@ -142,5 +158,30 @@ impl Undo {
             now: epoch.timestamp(sent),
             outcome: Outcome::Cancelled(self.removed),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_holds_it_if_those_who_say_nothing_are_too_few_to_keep_it() {
+        for members in 2..=6 {
+            for electorate in [
+                Electorate::majority(members),
+                Electorate::unanimous(members),
+            ] {
+                for silent in 0..=members {
+                    let mut answers = RollCall::new(electorate);
+                    for member in silent..members {
+                        answers.hear(member, Ok(()));
+                    }
+                    answers.close();
+                    let sure = answers.nobody_else().is_ok();
+                    assert_eq!(sure, silent < electorate.to_keep, "{electorate:?}");
+                }
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use tenure::{Attempt, ErrorKind, Loss};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
+use crate::support::peer::named;
 
 #[tokio::test(start_paused = true)]
 async fn of_two_that_must_agree_one_that_is_down_refuses_new_holds_and_keeps_old_ones() {
@@ -61,6 +62,26 @@ async fn what_was_extended_and_released_is_free_when_all_servers_are_back() {
     quorum.pass(secs(1)).await;
     assert_eq!(quorum.votes("x").await, 0);
     drop(acquired(two.lock("x").try_acquire().await.unwrap()));
+}
+
+/// One vote is enough to keep it, so one answer is not enough to say that nobody does.
+#[tokio::test(start_paused = true)]
+async fn what_a_silent_server_may_keep_alone_is_not_called_free() {
+    let quorum = Quorum::with(2, Settings::new(Electing::All));
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    quorum.all([1], Fault::Hang);
+    let (_, seen) = two.inspect("x").await.unwrap();
+    assert_eq!(seen.holders.len(), 1, "one is enough to say who does");
+    quorum.members[1].behave();
+    quorum.members[0].forget(&named("x")).await.unwrap();
+    quorum.pass(secs(11)).await;
+    guard.ensure().unwrap();
+    quorum.all([1], Fault::Hang);
+    let error = two.inspect("x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("1 of 2"), "{error}");
 }
 
 /// The second server is out of reach for whoever forces it, not for the holder.
