@@ -14,7 +14,7 @@ use super::electorate::Electorate;
 use super::epoch::Epoch;
 use super::member::Member;
 use super::take::unreachable;
-use super::{Settings, Shared};
+use super::{CLOCK_READ, Settings, Shared};
 use crate::clock::{Clock, bounded};
 use crate::random;
 
@@ -83,6 +83,32 @@ impl Shared {
         let mut before = self.members[..index].iter();
         let twin = before.find(|member| member.identity().as_ref() == Some(&identity));
         twin.map(|member| &**member)
+    }
+
+    /// Reads the clocks if that was long ago for too many.
+    pub(super) async fn read_clocks(&self) {
+        let now = self.clock.now();
+        let newly = self.members.iter();
+        let newly = newly.filter(|member| member.was_read(now, CLOCK_READ));
+        if newly.count() >= self.electorate.to_take {
+            return;
+        }
+        let mut looks = FuturesUnordered::new();
+        for member in &self.members {
+            // On its own: a slow one, for which nobody waits, is read all the same.
+            looks.push(self.runtime.spawn(member.clone().introduce()));
+        }
+        let enough = async {
+            let mut read = 0;
+            while read < self.electorate.to_take {
+                let Some(look) = looks.next().await else {
+                    return;
+                };
+                read += usize::from(matches!(look, Ok(Ok(_))));
+            }
+        };
+        // Whoever does not answer is no worse off than before.
+        bounded(&*self.clock, self.node_timeout, enough).await;
     }
 }
 

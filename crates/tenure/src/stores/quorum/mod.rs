@@ -34,14 +34,13 @@ mod take;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tenure_core::{
     Acquire, BoxFuture, Error, ErrorKind, Fence, Finding, Guarantees, Inbox, Listener, Listing,
     LockName, Moment, Reply, Request, Shard, Spelled, Store, Timestamp,
 };
 use tokio::runtime::Handle;
 
-use crate::clock::{Clock, bounded};
+use crate::clock::Clock;
 use debts::Spent;
 use electorate::Electorate;
 use epoch::Epoch;
@@ -233,19 +232,6 @@ impl Shared {
         };
         let newly = clocks(&|member| member.was_read(now, CLOCK_READ));
         Fence::from_u64(newly.or_else(|| clocks(&|_| true)).unwrap_or(1))
-    }
-
-    /// Reads the clocks if that was long ago for too many.
-    async fn read_clocks(&self) {
-        let now = self.clock.now();
-        let newly = self.members.iter();
-        let newly = newly.filter(|member| member.was_read(now, CLOCK_READ));
-        if newly.count() >= self.electorate.to_take {
-            return;
-        }
-        let looks = self.members.iter().map(|member| member.clone().introduce());
-        // Whoever does not answer is no worse off than before.
-        bounded(&*self.clock, self.node_timeout, join_all(looks)).await;
     }
 
     /// Whether this can be asked of a quorum at all.

@@ -56,6 +56,19 @@ async fn a_minority_that_hangs_fails_or_is_slow_delays_nothing() {
     }
 }
 
+/// The clocks of the servers are read again, and of enough of them is enough.
+#[tokio::test(start_paused = true)]
+async fn a_hung_minority_delays_nothing_after_a_pause_either() {
+    let quorum = Quorum::of(5);
+    let tenure = quorum.client().await;
+    quorum.all([1, 3], Fault::Hang);
+    quorum.pass(secs(301)).await;
+    let lock = tenure.lock("x").ttl(secs(9));
+    let (guard, took) = quorum.elapsed(lock.try_acquire()).await;
+    drop(acquired(guard.unwrap()));
+    assert_eq!(took, Duration::ZERO);
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_majority_the_error_is_clear_and_comes_after_one_node_timeout() {
     for fault in [Fault::Hang, Fault::Fail] {
