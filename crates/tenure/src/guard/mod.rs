@@ -86,6 +86,12 @@ impl Guard {
         self.hold().lease
     }
 
+    /// [`lease`](Self::lease) for those who only look: the hold may be handed on all the same.
+    #[cfg(any(test, feature = "test-util"))]
+    pub(crate) fn lease_at_a_glance(&self) -> Lease {
+        self.hold().lease
+    }
+
     /// How long the hold can still be relied upon if no renewal succeeds; zero once it is over.
     #[must_use]
     pub fn remaining(&self) -> Duration {

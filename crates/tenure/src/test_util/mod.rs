@@ -28,7 +28,16 @@ pub(crate) mod chance;
 mod script;
 mod scripted_store;
 
+use crate::{Guard, Lease};
+
 pub use crate::clock::VirtualClock;
 pub use chance::seed_chance;
 pub use script::{Fault, Rule};
 pub use scripted_store::{Call, ScriptedStore};
+
+/// What [`Guard::lease`] answers, without changing anything: a hold whose lease was asked for is no longer handed on to
+/// other tasks of the process.
+#[must_use]
+pub fn lease_of(guard: &Guard) -> Lease {
+    guard.lease_at_a_glance()
+}

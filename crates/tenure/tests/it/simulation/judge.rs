@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tenure::core::{Action, LockName, LockState, Mode, OwnerId};
+use tenure::test_util::lease_of;
 use tenure::{Fence, Guard, Moment, Standing};
 
 use super::server::Step;
@@ -72,7 +73,7 @@ impl Judge {
             if guard.fence() <= last {
                 self.find(Wrong::Fence, format!("{} after {last}", guard.fence()));
             }
-            self.handed_on += usize::from(guard.fence() != guard.lease().fence);
+            self.handed_on += usize::from(guard.fence() != lease_of(&guard).fence);
         }
         self.guards.push(Known {
             client,
@@ -113,7 +114,7 @@ impl Judge {
     /// Somebody was let in: whoever cannot hold beside it has been told that it is over.
     fn told(&mut self, name: &LockName, owner: OwnerId, mode: Mode) {
         let untold = self.guards.iter().map(|known| &known.guard).find(|guard| {
-            let other = guard.name() == name && guard.lease().owner != owner;
+            let other = guard.name() == name && lease_of(guard).owner != owner;
             let apart = mode == Mode::Exclusive || guard.mode() == Mode::Exclusive;
             let standing = guard.standing();
             let over = matches!(&*standing.borrow(), Standing::Lost(_) | Standing::Released);
@@ -138,7 +139,7 @@ impl Judge {
         }
         let mut held: Vec<Mode> = Vec::new();
         let mut fit = true;
-        let unknown = |owner| valid.iter().all(|guard| guard.lease().owner != owner);
+        let unknown = |owner| valid.iter().all(|guard| lease_of(guard).owner != owner);
         let stored = lock.holders.iter().filter(|it| unknown(it.owner));
         let modes = valid.iter().map(|guard| guard.mode());
         for mode in modes.chain(stored.map(|holder| holder.mode)) {
