@@ -3,7 +3,8 @@
 use std::io;
 
 use super::link::{Link, Network};
-use super::redis::{RedisServer, free_port};
+use super::port::free_port;
+use super::redis::RedisServer;
 use super::wait::{PATIENCE, until};
 use crate::program::Program;
 

@@ -5,6 +5,7 @@ mod clock;
 pub mod cluster;
 mod link;
 mod peer;
+mod port;
 mod proxy;
 mod redis;
 mod sentinel;
@@ -13,7 +14,8 @@ pub mod wait;
 
 pub use clock::SetClock;
 pub use link::{Divide, Link, Network, Way};
+pub use port::free_port;
 pub use proxy::Proxy;
-pub use redis::{RedisServer, free_port};
+pub use redis::RedisServer;
 pub use sentinel::Sentinel;
 pub use session::{Answer, Session};

@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::port::free_port;
 use super::session::{Answer, Session};
 use super::wait::{PATIENCE, until};
 use crate::program::Program;
@@ -196,12 +196,4 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// A port on which nobody listens now.
-///
-/// # Errors
-/// The system has none left.
-pub fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

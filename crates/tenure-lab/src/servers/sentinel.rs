@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::redis::free_port;
+use super::port::free_port;
 use super::session::{Answer, Session};
 use super::wait::{PATIENCE, until};
 use crate::program::Program;

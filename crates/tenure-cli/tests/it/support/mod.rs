@@ -2,6 +2,9 @@
 
 #[path = "../../../../tenure/tests/it/support/cluster.rs"]
 pub(crate) mod cluster;
+#[allow(unreachable_pub, reason = "the lab lends it to all")]
+#[path = "../../../../tenure-lab/src/servers/port.rs"]
+mod port;
 #[path = "../../../../tenure/tests/it/support/redis_server.rs"]
 pub(crate) mod redis_server;
 #[allow(unused_imports, reason = "what lies to sentinels is not needed here")]

@@ -6,6 +6,10 @@ pub(crate) mod clock;
 pub(crate) mod cluster;
 pub(crate) mod peer;
 #[cfg(feature = "redis")]
+#[allow(unreachable_pub, reason = "the lab lends it to all")]
+#[path = "../../../../tenure-lab/src/servers/port.rs"]
+mod port;
+#[cfg(feature = "redis")]
 pub(crate) mod proxy;
 #[cfg(feature = "redis")]
 pub(crate) mod redis_server;

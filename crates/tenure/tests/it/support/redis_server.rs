@@ -1,11 +1,11 @@
 //! A real redis-server on a free port in a folder of its own, gone when the test ends.
 //!
-//! Needs nothing but std, `tempfile` and `rustix`, so that other crates' tests can include this
+//! Needs nothing but std, `tempfile`, `rustix` and `port.rs`, so that other crates' tests can include this
 //! file by path.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -162,6 +162,7 @@ impl RedisServer {
     }
 
     fn spawn(&mut self) {
+        let _ = std::fs::remove_file(self.socket());
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string()]);
         command.args(["--unixsocket", &self.socket().display().to_string()]);
@@ -194,12 +195,14 @@ impl RedisServer {
         })
     }
 
-    /// Whether it serves: any answer but LOADING (a password may be needed, which is fine).
+    /// Whether it serves: any answer but LOADING (a password may be needed, which is fine). It makes its socket when it
+    /// has got its port: before that, somebody else may answer there.
     fn answers(&self) -> bool {
-        Session::open(self.port).is_ok_and(|mut session| {
-            let answer = session.try_command(&["PING"]).unwrap_or_default();
-            !answer.is_empty() && !answer.starts_with("-LOADING")
-        })
+        self.socket().exists()
+            && Session::open(self.port).is_ok_and(|mut session| {
+                let answer = session.try_command(&["PING"]).unwrap_or_default();
+                !answer.is_empty() && !answer.starts_with("-LOADING")
+            })
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
@@ -267,8 +270,7 @@ impl Session {
 }
 
 pub(super) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound").port()
+    super::port::free_port().expect("a free port")
 }
 
 #[test]
