@@ -146,10 +146,11 @@ fn a_lock_excludes_many_tasks_on_many_threads() {
 fn a_renewed_lease_outlives_its_ttl_by_the_systems_clock() {
     runtime().block_on(async {
         let tenure = tenure::connect("memory:").await.unwrap();
-        let lock = tenure.lock("x").ttl(Duration::from_secs(1));
+        let lock = tenure.lock("x").ttl(Duration::from_secs(4));
         let guard = lock.acquire().await.unwrap();
         let clock = tenure.clock().clone();
-        clock.sleep(Duration::from_millis(2500)).await;
+        let first = guard.valid_until().unwrap();
+        clock.sleep(first.since(clock.now())).await;
         guard.ensure().unwrap();
         guard.release().await.unwrap();
     });
