@@ -145,11 +145,14 @@ async fn a_slot_that_nobody_has_is_an_error_that_says_so() {
     let node = node();
     let half = node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "8191"]);
     assert_eq!(half, "OK");
-    let url = format!("redis+cluster://{}?call_timeout=300ms", node.address());
-    let peer = Peer::deaf(store(&url).await.expect("it tells its slots"));
-    for number in 0..4 {
-        let name = format!("lock {number}");
-        let error = peer.try_ask(&name, Action::Acquire(bid())).await;
+    let url = format!("redis+cluster://{}", node.address());
+    let peer = Arc::new(Peer::deaf(store(&url).await.expect("it tells its slots")));
+    let asking = [0, 1, 2, 3].map(|number| {
+        let (peer, name) = (peer.clone(), format!("lock {number}"));
+        tokio::spawn(async move { peer.try_ask(&name, Action::Acquire(bid())).await })
+    });
+    for asked in asking {
+        let error = asked.await.expect("no panic");
         let error = error.expect_err("the cluster is down");
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(
@@ -189,8 +192,7 @@ async fn a_lock_moves_with_its_slot_and_its_waiter_is_told() {
 #[tokio::test]
 async fn a_lock_on_its_way_is_refused_for_now_and_holds_up_no_other() {
     let cluster = Cluster::start();
-    let url = format!("{}&call_timeout=400ms", cluster.url());
-    let peer = Peer::new(store(&url).await.expect("it serves")).await;
+    let peer = Peer::new(store(&cluster.url()).await.expect("it serves")).await;
     let name = cluster.name_at(0, "moving");
     let beside = cluster.name_at(0, "beside");
     let key = format!("tenure:{name}");
@@ -343,8 +345,7 @@ async fn a_node_that_hangs_keeps_no_hold_elsewhere_from_being_renewed() {
 async fn a_client_can_come_while_a_node_is_down() {
     let mut cluster = Cluster::start();
     cluster.nodes[0].kill();
-    let url = format!("{}&call_timeout=1s", cluster.url());
-    let peer = Peer::new(store(&url).await.expect("others serve")).await;
+    let peer = Peer::new(store(&cluster.url()).await.expect("others serve")).await;
     let name = cluster.name_at(2, "up");
     peer.take(&name, &lasting(bid(), 5_000)).await;
     let down = cluster.name_at(0, "down");
