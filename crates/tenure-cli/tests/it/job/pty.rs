@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rustix::process::{Pid, Signal, ioctl_tiocsctty, kill_process, kill_process_group, setsid};
+use rustix::process::{Pid, Signal, ioctl_tiocsctty, kill_process, setsid};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use tempfile::TempDir;
 
@@ -164,8 +164,10 @@ impl Drop for Shell {
         if std::thread::panicking() {
             eprintln!("the screen was:\n{}", self.screen());
         }
-        // Hangs up on whatever the shell has left in its session.
-        let _ = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);
+        // Before the shell, whose number could be another's when it has been waited for.
+        for left in in_session_of(Pid::from_child(&self.shell)) {
+            let _ = kill_process(left, Signal::KILL);
+        }
         let _ = self.shell.wait();
     }
 }
@@ -183,4 +185,21 @@ fn take_terminal(command: &mut Command) {
             Ok(())
         });
     }
+}
+
+/// Everything that lives in the session of this process: jobs of a shell are in process groups of their own.
+fn in_session_of(leader: Pid) -> Vec<Pid> {
+    let leader = leader.as_raw_nonzero().to_string();
+    let session = |pid: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // A name may have spaces and brackets. After it: state, parent, group, session.
+        let (_, rest) = stat.rsplit_once(") ")?;
+        rest.split(' ').nth(3).map(str::to_owned)
+    };
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = all.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|pid| session(pid).is_some_and(|it| it == leader))
+        .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+        .collect()
 }
