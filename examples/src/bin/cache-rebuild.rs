@@ -80,7 +80,10 @@ async fn read(options: &Options, actor: &Part) -> Outcome {
 
 impl Pages {
     async fn page(&self) -> Outcome<String> {
-        let page = self.tenure.coalesce(&self.key).ttl(Duration::from_secs(2));
+        // Somebody dies, and nobody wants to wait long for the end of its lease.
+        let ttl = if self.act == "it dies" { 4 } else { 30 };
+        let page = self.tenure.coalesce(&self.key);
+        let page = page.ttl(Duration::from_secs(ttl));
         let write = |page: String, fence| async move { self.write(&page, fence) };
         let got = page.get(|| async { self.cached() }, || self.load(), write);
         Ok(got.await?.value)

@@ -45,7 +45,8 @@ async fn be_a_candidate(options: &Options, part: &Part) -> Outcome {
 async fn write_on(ledger: &Connection, number: usize, fence: Fence, folder: &Path) -> Outcome {
     while !folder.join("closed").exists() {
         let written = entries_of(ledger, number)?;
-        std::fs::write(announcement(folder, number), written.to_string())?;
+        let announced = format!("{written} {}\n", fence.as_u64());
+        std::fs::write(announcement(folder, number), announced)?;
         // A leader that is paused just now writes into the term of the next one, when it goes on. The table
         // refuses that: the check and the write are one step of the database.
         let write = "INSERT INTO entry SELECT ?1, ?2, ?1 >= ifnull(max(fence), 0) FROM entry";
@@ -60,46 +61,63 @@ fn direct(stage: &mut Stage, options: &Options) -> Outcome {
     ledger.execute("CREATE TABLE entry (fence, candidate, accepted)", [])?;
     stage.start_wired(CANDIDATES)?;
     let first = next_leader(&ledger, None)?;
-    stage.actors()[first].kill();
+    stage.actors()[first.candidate].kill();
     next_leader(&ledger, Some(first))?;
-    let second = pause_in_the_middle(stage, first, &ledger)?;
+    let second = pause_in_the_middle(stage, first.candidate, &ledger)?;
     let third = next_leader(&ledger, Some(second))?;
-    stage.actors()[second].resume();
-    if let Some(wire) = stage.wire(third) {
+    stage.actors()[second.candidate].resume();
+    if let Some(wire) = stage.wire(third.candidate) {
         wire.cut();
         next_leader(&ledger, Some(third))?;
     }
-    stage.wire(third).into_iter().for_each(Wire::mend);
+    stage.wire(third.candidate).into_iter().for_each(Wire::mend);
     pass_time(Duration::from_millis(options.ttl))?;
     std::fs::write(stage.folder().join("closed"), "")?;
     stage.wait()?;
     check(stage, options, &ledger)
 }
 
+/// Who leads, and with which fence.
+#[derive(Clone, Copy)]
+struct Term {
+    candidate: usize,
+    fence: u64,
+}
+
 /// Pauses whoever is about to write, but for the one that is `gone`, and says who that was.
-fn pause_in_the_middle(stage: &mut Stage, gone: usize, ledger: &Connection) -> Outcome<usize> {
+fn pause_in_the_middle(stage: &mut Stage, gone: usize, ledger: &Connection) -> Outcome<Term> {
     // Nobody can write while this lasts, so whoever is about to do so stays there until it is paused.
     let held = Transaction::new_unchecked(ledger, TransactionBehavior::Immediate)?;
     loop {
         for number in (0..CANDIDATES).filter(|number| *number != gone) {
-            if is_about_to_write(stage.folder(), ledger, number)? {
+            if let Some(term) = about_to_write(stage.folder(), ledger, number)? {
                 stage.actors()[number].pause();
                 held.rollback()?;
-                return Ok(number);
+                return Ok(term);
             }
         }
         pass_time(Duration::from_millis(1))?;
     }
 }
 
-/// Whether a candidate has announced an entry that is not there yet.
-fn is_about_to_write(folder: &Path, ledger: &Connection, number: usize) -> Outcome<bool> {
+/// In which term a candidate has announced an entry that is not there yet.
+fn about_to_write(folder: &Path, ledger: &Connection, number: usize) -> Outcome<Option<Term>> {
     // Not there before it first leads, and empty for a moment each time it is written.
     let announced = std::fs::read_to_string(announcement(folder, number)).unwrap_or_default();
-    Ok(announced.parse() == Ok(entries_of(ledger, number)?))
+    let Some((written, fence)) = announced.split_once(' ') else {
+        return Ok(None);
+    };
+    let Some(fence) = fence.strip_suffix('\n') else {
+        return Ok(None); // cut short
+    };
+    let is_next = written.parse() == Ok(entries_of(ledger, number)?);
+    Ok(is_next.then_some(Term {
+        candidate: number,
+        fence: fence.parse()?,
+    }))
 }
 
-/// Where a candidate says how many entries it had made when it set about the next one.
+/// Where a candidate says how many entries it had made when it set about the next one, and with which fence it does.
 fn announcement(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("writing-{number}"))
 }
@@ -109,13 +127,23 @@ fn entries_of(ledger: &Connection, number: usize) -> Outcome<u64> {
     Ok(ledger.query_row(count, [number], |row| row.get(0))?)
 }
 
-/// Waits until somebody else writes than `before`.
-fn next_leader(ledger: &Connection, before: Option<usize>) -> Outcome<usize> {
-    let last = "SELECT candidate FROM entry WHERE accepted ORDER BY rowid DESC LIMIT 1";
+/// Waits until somebody else has written than `before`, and not in an earlier term.
+fn next_leader(ledger: &Connection, before: Option<Term>) -> Outcome<Term> {
+    let last =
+        "SELECT candidate, fence FROM entry WHERE accepted AND candidate IS NOT ?1 AND fence >= ?2
+                ORDER BY rowid DESC LIMIT 1";
+    let before = params![
+        before.map(|it| it.candidate),
+        before.map_or(0, |it| it.fence)
+    ];
     loop {
-        match ledger.query_row(last, [], |row| row.get(0)) {
-            Ok(leader) if Some(leader) != before => return Ok(leader),
-            _ => pass_time(Duration::from_millis(10))?,
+        let found = ledger.query_row(last, before, |row| {
+            let (candidate, fence) = (row.get(0)?, row.get(1)?);
+            Ok(Term { candidate, fence })
+        });
+        match found {
+            Ok(term) => return Ok(term),
+            Err(_) => pass_time(Duration::from_millis(10))?,
         }
     }
 }
