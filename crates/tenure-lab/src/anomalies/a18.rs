@@ -5,7 +5,7 @@
 
 use super::Anomaly;
 use super::a16::RW;
-use crate::stage::{Ask, Played, Stage, TTL};
+use crate::stage::{Ask, Got, Played, Stage, TTL};
 use crate::timeline::Harm;
 
 pub(super) static ANOMALY: Anomaly = Anomaly {
@@ -36,6 +36,11 @@ fn story(stage: &mut Stage) -> Played<()> {
         reads.release()?;
         std::mem::swap(&mut reads, &mut comes);
     }
+    let starves = cleo.got()? == Got::Nothing;
+    stage.require(
+        starves || stage.is_ours(),
+        "a reader's lease ended before the next one came",
+    )?;
     cleo.write()?;
     reads.release()?;
     cleo.release()

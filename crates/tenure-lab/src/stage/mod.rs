@@ -113,8 +113,9 @@ impl Stage {
     }
 
     /// Waits until the store does not name this worker as a holder any more; `false` if it still does
-    /// after `limit`.
+    /// after `limit`. Of the naive lock that is expected, however slow the machine is.
     pub(crate) fn until_not_held_by(&self, worker: &Worker, limit: Duration) -> bool {
+        let limit = if self.is_ours() { limit } else { PATIENCE };
         let is_gone = || (!self.holders().iter().any(|name| name == worker.name())).then_some(());
         until(limit, is_gone).is_some()
     }
