@@ -9,7 +9,7 @@ use crate::redis_store::{peer, scripts_run, store};
 use crate::support::peer::{Peer, bid, bid_in, renewal};
 use crate::support::proxy::Proxy;
 use crate::support::redis_server::RedisServer;
-use crate::support::wait::{PATIENCE, elapsed, eventually_async};
+use crate::support::wait::{PATIENCE, elapsed, eventually_async, real_time};
 
 #[tokio::test]
 async fn forgotten_scripts_are_sent_again() {
@@ -59,9 +59,22 @@ async fn a_killed_connection_comes_back_and_waiters_are_told_to_ask_again() {
 }
 
 #[tokio::test]
+async fn whoever_lets_calls_last_long_also_waits_long_for_a_connection() {
+    let server = RedisServer::start();
+    server.stop();
+    let url = format!("{}&call_timeout=1m", server.url());
+    let connecting = tokio::spawn(async move { Peer::new(store(&url).await).await });
+    // Longer than connecting takes unless more is said.
+    real_time(Duration::from_millis(1500)).await;
+    server.resume();
+    let peer = connecting.await.expect("it is connected");
+    peer.take("lock", &bid()).await;
+}
+
+#[tokio::test]
 async fn a_stopped_server_is_unavailable_within_the_call_timeout() {
     let server = RedisServer::start();
-    let url = format!("{}&call_timeout=300ms", server.url());
+    let url = format!("{}&call_timeout=1s", server.url());
     let peer = Peer::new(store(&url).await).await;
     let lease = peer.take("lock", &bid()).await;
     server.stop();
@@ -115,7 +128,7 @@ async fn a_server_that_restarts_with_its_data_forgets_neither_holder_nor_queue()
 async fn a_swallowed_reply_is_unknown_and_repeating_gives_the_same_grant() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address()).await;
-    let peer = Peer::new(store(&format!("{}&call_timeout=300ms", proxy.url())).await).await;
+    let peer = Peer::new(store(&format!("{}&call_timeout=1s", proxy.url())).await).await;
     let witness = peer_of(&server).await;
     for mode in [Mode::Exclusive, Mode::Shared] {
         let (name, bid) = (mode.to_string(), bid_in(mode));
@@ -125,8 +138,11 @@ async fn a_swallowed_reply_is_unknown_and_repeating_gives_the_same_grant() {
         proxy.swallow_replies(true);
         let error = peer.try_ask(&name, Action::Acquire(bid.clone())).await;
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Unavailable);
-        let held = witness.inspect(&name).await.holders;
-        assert_eq!(held.len(), 1, "it was carried out all the same");
+        let held = eventually_async("it is carried out all the same", async || {
+            let held = witness.inspect(&name).await.holders;
+            (held.len() == 1).then_some(held)
+        })
+        .await;
 
         proxy.swallow_replies(false);
         let again = async || peer.try_ask(&name, Action::Acquire(bid.clone())).await.ok();
@@ -147,6 +163,11 @@ async fn a_swallowed_reply_is_unknown_and_repeating_gives_the_same_grant() {
             fence: lease.fence,
         });
         assert!(peer.try_ask(&name, release.clone()).await.is_err());
+        eventually_async("so is this", async || {
+            let held = witness.inspect(&name).await.holders;
+            held.is_empty().then_some(())
+        })
+        .await;
         proxy.swallow_replies(false);
         let next = witness.take(&name, &bid_in(mode)).await;
         let late = async || peer.try_ask(&name, release.clone()).await.ok();

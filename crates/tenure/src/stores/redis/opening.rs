@@ -19,7 +19,7 @@ use super::subscription::{Heard, Listeners, SecondConnection};
 use super::watching;
 use crate::clock::bounded;
 
-/// Connecting takes one round trip or two; a server that needs longer is as good as down.
+/// Connecting takes one round trip or two; a server that needs longer is as good as down, unless calls may last long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Link {
@@ -86,8 +86,14 @@ impl Link {
         wire: &mut Wire,
     ) -> Result<Live, Failure> {
         let opening = self.open(&address, generation, given_up, wire);
-        let opened = bounded(&*self.clock, CONNECT_TIMEOUT, opening).await;
-        opened.unwrap_or_else(|| Err(Failure::unconnected(CONNECT_TIMEOUT, &address)))
+        let patience = self.connect_timeout();
+        let opened = bounded(&*self.clock, patience, opening).await;
+        opened.unwrap_or_else(|| Err(Failure::unconnected(patience, &address)))
+    }
+
+    /// Half of a call at most, so that what was not to be had at once can be tried again.
+    fn connect_timeout(&self) -> Duration {
+        CONNECT_TIMEOUT.max(self.options.call_timeout / 2)
     }
 
     /// Opens the connection, with RESP3 unless the URL or the server says otherwise.
@@ -159,8 +165,9 @@ impl Link {
             .set_connection_timeout(None)
             .set_response_timeout(None);
         let opening = client.get_multiplexed_async_connection_with_config(&config);
-        let opened = bounded(&*self.clock, CONNECT_TIMEOUT, opening).await;
-        let opened = opened.ok_or_else(|| Failure::unconnected(CONNECT_TIMEOUT, &live.address))?;
+        let patience = self.connect_timeout();
+        let opened = bounded(&*self.clock, patience, opening).await;
+        let opened = opened.ok_or_else(|| Failure::unconnected(patience, &live.address))?;
         opened.map_err(failed)
     }
 
