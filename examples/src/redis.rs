@@ -56,9 +56,10 @@ impl Redis {
         Err("redis-server does not answer".into())
     }
 
-    /// How to connect to it. It is new, so nothing has to be waited for.
+    /// How to connect to it. It is new, so nothing has to be waited for. A call may last: the machine is busy, not the
+    /// server down.
     pub fn url(&self) -> String {
-        format!("redis://{}?recovery=open", self.address())
+        format!("redis://{}?recovery=open&call_timeout=20s", self.address())
     }
 
     fn address(&self) -> String {
