@@ -109,6 +109,8 @@ impl Pages {
 }
 
 fn direct(stage: &mut Stage, options: &Options) -> Outcome {
+    // Before all others: when several make a new database of this kind at once, SQLite refuses some of them.
+    let _cache = Shelf::open(stage.folder())?;
     for (act, expected) in ACTS {
         stage.start(options.processes)?;
         stage.wait()?;
