@@ -34,7 +34,7 @@ enum Task {
     Renewed(Box<Mending>),
     /// Whoever does not know is told with the next renewal.
     Converted(Held),
-    /// A vote that may still be there is taken back.
+    /// A vote that may still be there is taken back, or left behind.
     Released {
         name: LockName,
         owner: OwnerId,
@@ -152,14 +152,13 @@ impl Afterwards {
             }
             Task::Released { name, owner, rest } => {
                 let unconfirmed = match outcome {
-                    Ok(Outcome::Released) => false,
-                    Ok(_) => rest.fence.is_none(),
+                    Ok(Outcome::Released | Outcome::Renewed { .. }) => false,
+                    Ok(_) => rest.concerns_all(),
                     Err(_) => true,
                 };
                 if unconfirmed {
                     let debt = shared.debt(name, *owner, rest.lasting, shared.clock.now());
-                    let fence = rest.fence;
-                    shared.owe(member, Debt { fence, ..debt });
+                    shared.owe(member, rest.of(debt));
                 }
             }
             Task::Converted(held) => {

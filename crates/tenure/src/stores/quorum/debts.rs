@@ -2,12 +2,11 @@
 //! has confirmed it or the votes have ended by themselves; also when whoever asked for them is gone.
 //! [`Lasting`] is the one place that says when that is.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    Acquire, Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Request, Ttl,
+    Acquire, Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Renew, Request, Ttl,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -48,36 +47,6 @@ impl Lasting {
     }
 }
 
-/// The owners of whom a member may still take back whatever they have: a vote that one of them got now could go with
-/// it, however late. So none of them may ask for another.
-#[derive(Debug, Default)]
-pub(super) struct Spent(Mutex<HashMap<OwnerId, Moment>>);
-
-/// Fewer than this are not worth a look at which of them have nothing left to be taken back.
-const TIDIED_FROM: usize = 256;
-
-impl Spent {
-    fn add(&self, debt: &Debt, now: Moment) {
-        let mut owners = self.map();
-        if owners.len() >= TIDIED_FROM && owners.len().is_power_of_two() {
-            owners.retain(|_, until| now < *until);
-        }
-        // Whoever held it elsewhere asks elsewhere.
-        let longest = now.plus(Ttl::DEFAULT.duration());
-        let until = if debt.is_unknown { longest } else { debt.until };
-        let known = owners.entry(debt.owner).or_insert(until);
-        *known = until.max(*known);
-    }
-
-    pub(super) fn contains(&self, owner: OwnerId) -> bool {
-        self.map().contains_key(&owner)
-    }
-
-    fn map(&self) -> MutexGuard<'_, HashMap<OwnerId, Moment>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Shared {
     /// Sees to it that a member takes this vote back.
     pub(super) fn owe(&self, member: usize, debt: Debt) {
@@ -108,6 +77,7 @@ impl Shared {
             again: Some(sent.plus(self.adrift())),
             until: now.plus(longest + self.adrift()),
             is_unknown: lasting == Lasting::Unknown,
+            left: None,
             paid: None,
         }
     }
@@ -157,8 +127,17 @@ pub(super) struct Debt {
     pub(super) until: Moment,
     /// That is a guess.
     pub(super) is_unknown: bool,
+    /// Until then it is to last all the same.
+    pub(super) left: Option<Left>,
     /// Dropped when the member has confirmed it.
     pub(super) paid: Option<oneshot::Sender<()>>,
+}
+
+/// A hold was left behind for a while, and a member that does not know would keep it for as long as before.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    pub(super) until: Moment,
+    pub(super) renew: Renew,
 }
 
 impl Member {
@@ -193,8 +172,9 @@ async fn pay(member: Arc<Member>, clock: Arc<dyn Clock>) {
                 continue;
             }
         };
-        let requests = batch.iter().map(Debt::request).collect();
-        let answer = member.clone().ask(clock.now(), requests).await;
+        let now = clock.now();
+        let requests = batch.iter().map(|debt| debt.request(now)).collect();
+        let answer = member.clone().ask(now, requests).await;
         let later = clock.now().plus(random::jittered(pause));
         let mut failed = false;
         let mut open = Vec::new();
@@ -256,12 +236,24 @@ impl Debts {
 }
 
 impl Debt {
-    fn request(&self) -> Request {
+    fn request(&self, now: Moment) -> Request {
         let owner = self.owner;
-        let action = match self.fence {
-            Some(fence) => Action::Release(Release { owner, fence }),
-            None => Action::Cancel(Cancel { owner }),
+        let left = self.left.as_ref().filter(|left| now < left.until);
+        let action = match (left, self.fence) {
+            (Some(left), _) => Action::Renew(left.from(now)),
+            (None, Some(fence)) => Action::Release(Release { owner, fence }),
+            (None, None) => Action::Cancel(Cancel { owner }),
         };
         action.on(self.name.clone())
+    }
+}
+
+impl Left {
+    /// What is left of it from `now` on.
+    fn from(&self, now: Moment) -> Renew {
+        Renew {
+            ttl: Ttl::new(self.until.since(now)).unwrap_or(Ttl::MIN),
+            ..self.renew.clone()
+        }
     }
 }

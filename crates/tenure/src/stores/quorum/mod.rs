@@ -29,6 +29,7 @@ mod round;
 #[cfg(feature = "redis")]
 mod servers;
 mod settle;
+mod spent;
 mod take;
 
 use std::sync::{Arc, Weak};
@@ -41,12 +42,12 @@ use tenure_core::{
 use tokio::runtime::Handle;
 
 use crate::clock::Clock;
-use debts::Spent;
 use electorate::Electorate;
 use epoch::Epoch;
 use holds::Holds;
 use member::Member;
 use rings::Rings;
+use spent::Spent;
 
 pub use guarantees::{MAJORITY, UNANIMOUS};
 

@@ -78,6 +78,10 @@ impl Round {
                 if let Some(until) = keep.until() {
                     shared.holds.prolong(renew.owner, until);
                 }
+                if let Some(rest) = keep.left(self.sent) {
+                    self.end_the_rest(keep, &rest);
+                    return afterwards.released(keep, rest);
+                }
                 afterwards.renewed(keep, self.sent);
                 return;
             }
@@ -103,13 +107,12 @@ impl Round {
         afterwards.nothing();
     }
 
-    /// Has members end what they have not said to be over.
+    /// Has members end what they have not said to be over, or to be left behind.
     fn end_the_rest(&self, keep: &Keep, rest: &Rest) {
         let unconfirmed = keep.unconfirmed(rest);
         for member in unconfirmed.filter(|member| !self.first.waits_for(*member)) {
             let debt = self.debt(&keep.request.name, keep.owner, rest.lasting);
-            let fence = rest.fence;
-            self.shared.owe(member, Debt { fence, ..debt });
+            self.shared.owe(member, rest.of(debt));
         }
     }
 

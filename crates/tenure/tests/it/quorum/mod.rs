@@ -4,6 +4,7 @@
 mod asking;
 mod fences;
 mod keeping;
+mod leaving;
 mod missing;
 mod modes;
 mod racing;
