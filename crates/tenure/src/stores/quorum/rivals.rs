@@ -28,6 +28,8 @@ pub(super) struct Rivals {
     recovering: Vec<Moment>,
     /// One of them does so again and again.
     restless: bool,
+    /// How many hold it at each member that does not show them all.
+    crowds: Vec<u32>,
 }
 
 /// One other holder, at the members that have said so.
@@ -50,12 +52,15 @@ impl Rivals {
             free_from: Vec::new(),
             recovering: Vec::new(),
             restless: false,
+            crowds: Vec::new(),
         }
     }
 
     /// What a member that said no sees.
     pub(super) fn add(&mut self, reading: Reading, contention: &Contention) {
         self.see(reading, &contention.holders);
+        let more = contention.holder_count > count(contention.holders.len());
+        self.crowds.extend(more.then_some(contention.holder_count));
         let mut free_from = contention.next_expiry.map(|expiry| reading.here(expiry));
         if let Some(until) = contention.recovering.map(|until| reading.here(until)) {
             self.recovering.push(until);
@@ -97,7 +102,10 @@ impl Rivals {
     /// if so many are `free`. Nobody, if all have too few votes: then it is a race that nobody won.
     pub(super) fn contention(&self, epoch: Epoch, silent: usize, free: usize) -> Contention {
         let mut holders = self.views(epoch, |rival| rival.may_hold(self.electorate, silent));
-        let holder_count = u32::try_from(holders.len()).unwrap_or(u32::MAX);
+        let holder_count = match count(holders.len()) {
+            0 => 0,
+            seen => seen.max(self.crowd(silent)),
+        };
         holders.truncate(SHOWN_HOLDERS);
         let (next, opens) = (self.free_again(free), self.opens(free));
         let stamp = |moment: Moment| epoch.timestamp(moment);
@@ -109,6 +117,14 @@ impl Rivals {
             restless: self.restless && opens.is_some(),
             holders,
         }
+    }
+
+    /// How many hold it by enough members that do not show them all, if so many are `silent`.
+    fn crowd(&self, silent: usize) -> u32 {
+        let mut crowds = self.crowds.clone();
+        crowds.sort_unstable_by(|one, other| other.cmp(one));
+        let needed = self.electorate.to_keep.saturating_sub(silent).max(1);
+        crowds.get(needed - 1).copied().unwrap_or(0)
     }
 
     /// When so many members have recovered as it takes to give the lock to anybody, if so many gave their vote now. Nothing, if those
@@ -186,6 +202,10 @@ impl Rival {
             ..self.view.clone()
         }
     }
+}
+
+fn count(holders: usize) -> u32 {
+    u32::try_from(holders).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

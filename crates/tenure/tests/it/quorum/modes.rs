@@ -72,3 +72,21 @@ async fn majorities_would_not_bound_a_sum_of_permits() {
         }
     }
 }
+
+/// A member names some of them and counts all.
+#[tokio::test(start_paused = true)]
+async fn as_many_are_said_to_read_as_do() {
+    let quorum = Quorum::of(3);
+    let tenure = quorum.client().await;
+    let mut guards = Vec::new();
+    for _ in 0..12 {
+        let reader = tenure.rwlock("x").read().try_acquire().await;
+        guards.push(acquired(reader.unwrap()));
+    }
+    others_act().await;
+    let writer = tenure.rwlock("x").write().try_acquire().await.unwrap();
+    let Attempt::Busy(blocked) = writer else {
+        panic!("beside readers");
+    };
+    assert_eq!(blocked.contention.holder_count, 12, "{blocked}");
+}
