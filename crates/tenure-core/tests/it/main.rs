@@ -15,6 +15,7 @@ mod recovery;
 mod recovery_machine;
 mod release;
 mod renew;
+mod replaced;
 mod rules;
 mod support;
 mod trace;
