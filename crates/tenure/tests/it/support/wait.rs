@@ -6,19 +6,28 @@ use std::time::{Duration, Instant};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Asks again and again until `condition` answers something; panics after [`PATIENCE`].
+pub(crate) fn eventually<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
+    eventually_within(PATIENCE, what, condition)
+}
+
+/// The same for what takes others longer.
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place where tests wait in real time, with a bound"
 )]
-pub(crate) fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually_within<T>(
+    patience: Duration,
+    what: &str,
+    mut condition: impl FnMut() -> Option<T>,
+) -> T {
     let started = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
         assert!(
-            started.elapsed() < PATIENCE,
-            "still not so after {PATIENCE:?}: {what}"
+            started.elapsed() < patience,
+            "still not so after {patience:?}: {what}"
         );
         std::thread::sleep(Duration::from_millis(2));
     }

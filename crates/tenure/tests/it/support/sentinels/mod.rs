@@ -7,10 +7,11 @@ mod sentinel;
 use std::time::Duration;
 
 use super::redis_server::RedisServer;
-use super::wait::eventually;
+use super::wait::{eventually, eventually_within};
 
 pub(crate) use fake::{FakeSentinel, Says};
 pub(crate) use network::{Network, Node};
+use sentinel::WITH_TILT;
 pub(crate) use sentinel::{Sentinel, Temper};
 
 /// What the sentinels call the service.
@@ -132,7 +133,7 @@ impl Watched {
     pub(crate) fn named(&self, server: usize) {
         let port = self.servers[server].port();
         for sentinel in self.sentinels.iter().filter(|it| it.runs()) {
-            eventually("all name the same primary", || {
+            eventually_within(WITH_TILT, "all name the same primary", || {
                 (sentinel.primary() == port).then_some(())
             });
         }

@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::super::redis_server::RedisServer;
-use super::super::wait::eventually_async;
+use super::super::wait::eventually_within;
+use super::sentinel::WITH_TILT;
 use super::{SERVICE, Sentinel, Temper};
 
 /// A part of the network.
@@ -125,10 +126,11 @@ impl Network {
     /// Waits until these sentinels name this server.
     pub(crate) async fn named(&self, server: usize, by: &[usize]) {
         for sentinel in by {
-            eventually_async("the sentinels name it", async || {
-                (self.sentinels[*sentinel].primary() == self.doors[server]).then_some(())
-            })
-            .await;
+            tokio::task::block_in_place(|| {
+                eventually_within(WITH_TILT, "the sentinels name it", || {
+                    (self.sentinels[*sentinel].primary() == self.doors[server]).then_some(())
+                });
+            });
         }
     }
 }
