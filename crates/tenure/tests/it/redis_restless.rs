@@ -11,7 +11,7 @@ use crate::support::sentinels::Watched;
 use crate::support::wait::eventually_async;
 
 /// Long enough for three restarts within three times as long, also on a busy machine.
-const OPTIONS: &str = "max_ttl=20s";
+const OPTIONS: &str = "max_ttl=20s&call_timeout=20s";
 const TTL: Duration = Duration::from_secs(20);
 
 fn url(server: &RedisServer) -> String {
