@@ -276,9 +276,16 @@ pub(super) fn unreachable(
     );
     // What no waiting mends, like a wrong password, is said as what it is.
     let kind = failure.as_ref().map_or(ErrorKind::Unavailable, Error::kind);
-    let error = Error::new(kind, message);
     match failure {
-        Some(failure) => error.retrying(failure.retry()).because(failure),
-        None => error,
+        Some(failure) => Error::new(kind, message)
+            .retrying(failure.retry())
+            .because(failure),
+        // No error of their own: they were not heard of in time.
+        None => Error::new(
+            kind,
+            format!(
+                "{message}; the others said nothing for as long as ?node_timeout= allows (set it higher if they are far away)"
+            ),
+        ),
     }
 }

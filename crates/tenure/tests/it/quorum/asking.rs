@@ -89,6 +89,19 @@ async fn without_a_majority_the_error_is_clear_and_comes_after_one_node_timeout(
 }
 
 #[tokio::test(start_paused = true)]
+async fn servers_that_are_far_away_are_told_apart_from_those_that_fail() {
+    for (fault, advises) in [(Fault::DelayReply(millis(60)), true), (Fault::Fail, false)] {
+        let quorum = Quorum::of(3);
+        let tenure = quorum.client().await;
+        quorum.all([0, 1, 2], fault);
+        let error = tenure.lock("x").try_acquire().await.unwrap_err();
+        assert!(error.to_string().contains("0 of 3"), "{error}");
+        let advice = error.to_string().contains("?node_timeout=");
+        assert_eq!(advice, advises, "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_quorum_is_connected_to_while_a_minority_is_down() {
     let quorum = Quorum::of(3);
     quorum.all([2], Fault::Hang);
