@@ -20,7 +20,7 @@ impl fmt::Display for Spelled {
         let (micros, seconds) = (self.0.as_micros(), self.0.as_secs());
         let ((large, unit), (small, smaller)) = match seconds {
             0 if micros == 0 => return f.write_str("0s"),
-            0 if micros < 10_000 => return with_a_tenth(f, micros, 1_000, "ms"),
+            0 if micros / 1_000 < 10 => return with_a_tenth(f, micros, 1_000, "ms"),
             0 => return write!(f, "{}ms", micros / 1_000),
             1..10 => return with_a_tenth(f, micros, 1_000_000, "s"),
             10..60 => return write!(f, "{seconds}s"),
@@ -59,6 +59,8 @@ mod tests {
             (189, "0.1ms"),
             (3_000, "3ms"),
             (3_450, "3.4ms"),
+            (9_950, "9.9ms"),
+            (10_950, "10ms"),
             (189_671, "189ms"),
             (999_999, "999ms"),
             (1_000_000, "1s"),
