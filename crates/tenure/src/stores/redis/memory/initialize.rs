@@ -8,9 +8,12 @@ use tenure_core::{Cause, Error, ErrorKind, Phase, Recovery};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
+use super::judge::{greeting, new_life};
 use super::look::{Look, look};
-use super::meet::{self, TRIES, greeting, interference, new_life, settle, write};
+use super::meet::{self, TRIES, interference};
 use super::record::Beginning;
+use super::settle::settle;
+use super::take_back::take_back;
 use super::{AT_ONCE, Part};
 use crate::initialize::{Assurance, Initialized};
 
@@ -18,7 +21,7 @@ use crate::initialize::{Assurance, Initialized};
 #[derive(Debug)]
 pub(in crate::stores) struct Examined {
     /// What lets nobody in, as it was seen.
-    closed: Vec<(Part, Look)>,
+    pub(super) closed: Vec<(Part, Look)>,
     /// What speaks against its being new.
     pub(in crate::stores) against: Option<String>,
     /// That whoever held a lock before it was started may not have come back yet.
@@ -161,66 +164,8 @@ async fn open(link: &Link, examined: &Examined) -> Result<bool, Failure> {
     Ok(begun == examined.closed.len())
 }
 
-/// Closes again what was opened of what was found closed.
-/// One that does not answer keeps none of the others open.
-async fn take_back(links: &[&Link], found: &[Examined]) -> Result<(), Error> {
-    let mut taken_back = Ok(());
-    for (link, found) in links.iter().zip(found) {
-        let failed = |failure: Failure| failure.at(&link.options.address).error();
-        let parts: Vec<Part> = found.closed.iter().map(|(part, _)| *part).collect();
-        let closed = close(link, &parts).await.map_err(failed);
-        taken_back = taken_back.and(closed);
-    }
-    taken_back
-}
-
-/// One slot that cannot be closed keeps none of the others open.
-async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {
-    let whole = link.options.caution.max_ttl.duration();
-    let mut closed = Ok(());
-    for parts in parts.chunks(AT_ONCE) {
-        let deadline = link.deadline();
-        let live = link.live(deadline).await?;
-        let looks = look(link, &live, parts, deadline).await?;
-        let looks = parts.iter().copied().zip(looks.into_iter().flatten());
-        let (opened, looked) = opened_among(looks, |look| {
-            let record = look.record.as_ref();
-            record.is_some_and(|record| record.cause == Cause::Vouched)
-        });
-        closed = closed.and(looked);
-        let mut begins = Vec::new();
-        for (part, look) in opened {
-            let beginning = beginning(link, part, &look, whole, Cause::Missed)?;
-            begins.push((part, look, beginning));
-        }
-        // Confirmed or not: it was open until now.
-        let begins: Vec<_> = begins.iter().collect();
-        for written in write(link, &live, &begins, false, deadline).await? {
-            closed = closed.and(written.map(drop));
-        }
-    }
-    closed
-}
-
-/// Those of these parts that are open because somebody said so, and what kept us from looking at others. A slot that is
-/// elsewhere by now is none of them: where it is, nobody has opened it.
-fn opened_among<L>(
-    looks: impl Iterator<Item = (Part, Result<L, Failure>)>,
-    is_opened: impl Fn(&L) -> bool,
-) -> (Vec<(Part, L)>, Result<(), Failure>) {
-    let (mut opened, mut looked) = (Vec::new(), Ok(()));
-    for (part, look) in looks {
-        match look {
-            Ok(look) if is_opened(&look) => opened.push((part, look)),
-            Ok(_) => {}
-            Err(failure) if failure.is_elsewhere() => {}
-            Err(failure) => looked = looked.and(Err(failure)),
-        }
-    }
-    (opened, looked)
-}
-
-fn beginning(
+/// What is written down where a person has spoken.
+pub(super) fn beginning(
     link: &Link,
     part: Part,
     look: &Look,
@@ -294,30 +239,4 @@ fn hidden(link: &Link, part: Part) -> Failure {
             "this user may not call INFO, so whose record {key} is cannot be said: allow +info"
         ),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::cluster::Redirect;
-    use super::*;
-
-    #[test]
-    fn what_is_elsewhere_or_cannot_be_looked_at_leaves_nothing_else_open() {
-        let failure = |said| {
-            let failure = Failure::new(ErrorKind::Unavailable, "?");
-            failure.redirecting(Redirect::read(said).expect("known"))
-        };
-        let looks = |said| {
-            let looks = [Err(failure(said)), Ok(true), Ok(false), Ok(true)];
-            (0..).map(Some).zip(looks)
-        };
-        for said in ["MOVED 7 other:1", "ASK 7 other:1"] {
-            let (opened, looked) = opened_among(looks(said), |opened| *opened);
-            assert_eq!(opened, [(Some(1), true), (Some(3), true)], "{said}");
-            assert!(looked.is_ok(), "{said}");
-        }
-        let (opened, looked) = opened_among(looks("CLUSTERDOWN"), |opened| *opened);
-        assert_eq!(opened.len(), 2);
-        assert!(looked.is_err(), "it may be open still");
-    }
 }

@@ -1,16 +1,20 @@
 //! Does the server remember what it granted? On every new connection, and whenever a script says that
 //! this is another life, the core's `hello` decides from what the server shows of itself.
 //!
-//! Here is what a client knows of the server's life; `meet` finds it out, `look` is what it asks for that,
-//! `outlook` is for those who only want to see, `record` what the server keeps of it, `witnesses` who is asked before that is written, `initialize` what a
-//! person may say instead.
+//! Here is what a client knows of the server's life. `meet` finds it out: `look` is what it asks for that, `judge` what
+//! follows, `settle` writes down what begins, `record` is how, `witnesses` who is asked before. `outlook` is for those
+//! who only want to see, `initialize` what a person may say instead, `take_back` if that was wrong. `sweep` does for all
+//! slots of a node what was done for one.
 
 pub(in crate::stores) mod initialize;
+mod judge;
 mod look;
 mod meet;
 mod outlook;
 mod record;
+mod settle;
 pub(super) mod sweep;
+mod take_back;
 mod witnesses;
 
 use std::collections::HashMap;

@@ -6,8 +6,9 @@ use tenure_core::{ErrorKind, Phase, Record, Recovery, Timestamp};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
+use super::judge::{Judged, judge};
 use super::look::{Look, look};
-use super::meet::{Judged, Met, judge, written};
+use super::meet::{Met, written};
 use super::record::Beginning;
 use super::{AT_ONCE, Part};
 

@@ -5,8 +5,9 @@ use tenure_core::{Moment, Phase, Record, Timestamp};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
+use super::judge::{Judged, judge};
 use super::look::look;
-use super::meet::{Judged, judge, settle};
+use super::settle::settle;
 use super::{AT_ONCE, Part};
 
 /// Goes through the slots of the node in the background, from this one on, until there are some that
