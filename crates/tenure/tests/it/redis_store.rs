@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::SystemClock;
-use tenure::core::{Action, Grant, Outcome, Removed};
+use tenure::core::{Action, Ballot, Fence, Grant, Outcome, Removed, Vote};
 use tenure::stores::redis::RedisStore;
 use tenure::{Kind, Lease, Mode, Store, Ttl};
 
@@ -274,6 +274,32 @@ async fn a_hold_ends_with_its_ttl_and_the_key_with_it() {
     assert!(taken.await > short.fence);
     let renewed = peer.renew("lock", short).await;
     assert_eq!(renewed, Outcome::NotHeld { forced: None });
+}
+
+/// As `decide` says it: the answer to the vote tells the rest.
+#[tokio::test]
+async fn a_hand_over_is_told_as_it_was_made_though_the_same_step_raises_its_fence() {
+    let server = RedisServer::start();
+    let peer = peer(&server).await;
+    peer.take("x", &bid()).await;
+    let next = bid();
+    peer.queue("x", &next).await;
+    // As if it had ended: whoever asks next lets in who waits.
+    assert_eq!(server.command(&["DEL", "tenure:x"]), "1");
+    let far = Fence::from_u64(u64::from(u32::MAX) * 1_000_000);
+    let vote = Vote {
+        owner: next.owner,
+        mode: next.mode,
+        ttl: next.ttl,
+        party: next.party.clone(),
+        not_after: None,
+        ballot: Ballot::Raise { to: far },
+    };
+    let Outcome::Granted(grant) = peer.ask("x", Action::Vote(vote)).await else {
+        panic!("it was let in");
+    };
+    assert_eq!(grant.fence, far);
+    assert!(peer.is_told(next.owner).await.fence < far);
 }
 
 #[tokio::test]

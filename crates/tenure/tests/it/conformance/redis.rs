@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::SystemClock;
-use tenure::core::{BoxFuture, Error, Store};
+use tenure::core::{BoxFuture, Error, Retry, Store};
 use tenure::stores::redis::{ClusterStore, RedisStore};
 use tenure_conformance::{Subject, check};
 
@@ -54,16 +54,29 @@ struct Redis {
     url: String,
 }
 
+impl Redis {
+    async fn connect(&self) -> Result<Arc<dyn Store>, Error> {
+        let clock = Arc::new(SystemClock::start().expect("a clock"));
+        if self.url.starts_with("redis+cluster:") {
+            let store = ClusterStore::connect(&self.url, clock).await?;
+            return Ok(Arc::new(store) as Arc<dyn Store>);
+        }
+        let store = RedisStore::connect(&self.url, clock).await?;
+        Ok(Arc::new(store) as Arc<dyn Store>)
+    }
+}
+
 impl Subject for Redis {
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>, Error>> {
         Box::pin(async {
-            let clock = Arc::new(SystemClock::start().expect("a clock"));
-            if self.url.starts_with("redis+cluster:") {
-                let store = ClusterStore::connect(&self.url, clock).await?;
-                return Ok(Arc::new(store) as Arc<dyn Store>);
+            // Sentinels that take longer than a second to answer are no fault of the store: on a busy machine they do.
+            for _ in 0..20 {
+                match self.connect().await {
+                    Err(error) if error.retry() == Retry::Later => breath().await,
+                    opened => return opened,
+                }
             }
-            let store = RedisStore::connect(&self.url, clock).await?;
-            Ok(Arc::new(store) as Arc<dyn Store>)
+            self.connect().await
         })
     }
 

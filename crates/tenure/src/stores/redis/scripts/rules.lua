@@ -184,7 +184,9 @@ local function let_in(state, owner, waiter, asks)
   forget(state, {owner})
   local holder = grant(state, owner, waiter.mode, lasts, waiter.ttl, waiter.party)
   if not asks then
-    table.insert(state.handovers, {channel = waiter.channel, holder = holder})
+    -- As it is now: the same step may raise its fence, and answers with that.
+    local told = {channel = waiter.channel, owner = owner, fence = holder.fence, expiry = holder.expiry}
+    table.insert(state.handovers, told)
   end
 end
 
@@ -275,9 +277,8 @@ local function save(state)
   else
     save_hash(state)
   end
-  for _, handover in ipairs(state.handovers) do
-    local holder = handover.holder
-    push(state.lock, handover.channel, holder.owner, digits(holder.fence), digits(holder.expiry))
+  for _, told in ipairs(state.handovers) do
+    push(state.lock, told.channel, told.owner, digits(told.fence), digits(told.expiry))
   end
 end
 
