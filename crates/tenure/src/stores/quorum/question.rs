@@ -23,12 +23,20 @@ impl Question {
         let electorate = shared.electorate;
         let keep = |owner: OwnerId, fence: Fence| {
             let held = shared.holds.get(owner, now);
-            if let (Action::Renew(Renew { detach, ttl, .. }), Some(held)) = (&request.action, &held)
-            {
-                held.notes.is_to_last(*ttl);
-                if *detach {
-                    held.notes.leave();
+            // Noted before anything is sent: whoever asks may be gone before the answers are here.
+            match (&request.action, &held) {
+                (Action::Renew(Renew { detach, ttl, .. }), Some(held)) => {
+                    held.notes.is_to_last(*ttl);
+                    if *detach {
+                        held.notes.leave();
+                    }
                 }
+                (Action::Convert(_), Some(held)) => {
+                    for member in 0..electorate.members {
+                        held.notes.converted(member, false);
+                    }
+                }
+                _ => {}
             }
             let keep = Keep::new(request.clone(), (owner, fence), held, electorate);
             Self::Keep(Box::new(keep))

@@ -1,12 +1,13 @@
 //! Readers and writers; and why there are no permits.
 
+use futures_util::FutureExt;
 use tenure::core::{Action, Outcome};
 use tenure::stores::quorum::{Rule as Electing, Settings};
 use tenure::test_util::{Fault, Rule};
 use tenure::{Attempt, ErrorKind, Mode};
 
 use super::world::Quorum;
-use crate::client_world::{acquired, others_act, secs};
+use crate::client_world::{acquired, millis, others_act, secs};
 use crate::support::peer::bid_in;
 
 #[tokio::test(start_paused = true)]
@@ -89,4 +90,22 @@ async fn as_many_are_said_to_read_as_do() {
         panic!("beside readers");
     };
     assert_eq!(blocked.contention.holder_count, 12, "{blocked}");
+}
+
+/// From the first moment on it counts as shared, so all members have to hear of it.
+#[tokio::test(start_paused = true)]
+async fn a_downgrade_whose_caller_is_gone_is_told_with_the_next_renewal() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.rwlock("x").write().try_acquire().await.unwrap());
+    others_act().await;
+    quorum.all([1, 2], Fault::Delay(millis(5)));
+    assert!(guard.downgrade().now_or_never().is_none());
+    for member in &quorum.members {
+        member.behave();
+    }
+    assert_eq!(guard.mode(), Mode::Shared);
+    quorum.pass(secs(25)).await;
+    let reader = two.rwlock("x").read().try_acquire().await.unwrap();
+    assert!(matches!(reader, Attempt::Acquired(_)), "{reader:?}");
 }
