@@ -122,10 +122,9 @@ impl Round {
             return;
         };
         let lasting = Lasting::of(Some(&held));
+        // Also where there is none: the last renewal may have asked for it, and that is under way.
         for member in 0..self.shared.members.len() {
-            if keep.voice(member) != Some(Voice::No) {
-                self.take_back(member, &keep.request.name, keep.owner, lasting);
-            }
+            self.take_back(member, &keep.request.name, keep.owner, lasting);
         }
     }
 

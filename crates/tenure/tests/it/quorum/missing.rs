@@ -140,3 +140,23 @@ async fn who_is_forced_out_of_some_locks_keeps_the_others_of_the_same_renewal() 
     }
     assert!(FORCED.iter().all(|number| !guards[*number].is_valid()));
 }
+
+/// Its last renewal asked for a vote that was missing, and that question is still under way.
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_comes_back_when_the_hold_is_lost_is_taken_back() {
+    let quorum = Quorum::of(3);
+    let tenure = quorum.client().await;
+    let lock = tenure.lock("x").ttl(millis(1_500));
+    let guard = acquired(lock.try_acquire().await.unwrap());
+    others_act().await;
+    quorum.members[2].forget(&named("x")).await.unwrap();
+    quorum.members[2].script(Rule::on("vote").does(Fault::Delay(millis(520))));
+    while quorum.members[2].count("vote") < 2 {
+        quorum.pass(millis(1)).await;
+        guard.ensure().unwrap();
+    }
+    quorum.members[0].forget(&named("x")).await.unwrap();
+    guard.lost().await;
+    quorum.pass(millis(600)).await;
+    assert_eq!(quorum.votes("x").await, 0, "a vote of nobody");
+}
