@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use tenure_core::{Error, Finding, LockName, Severity, Spelled, Timestamp};
 
 use super::agreement::median;
+use super::take::unreachable;
 use super::{Rule, Shared};
 use crate::clock::bounded;
 
@@ -66,7 +67,7 @@ pub(super) async fn diagnose(shared: &Arc<Shared>) -> Result<Vec<Finding>, Error
 /// Until so many servers are open as it takes: before that, enough of them may have forgotten a hold.
 ///
 /// # Errors
-/// None: a server that cannot be asked is not counted, and looking fails if too many cannot.
+/// If so few can be asked that nobody knows, and none of these recovers.
 pub(super) async fn recovering(
     shared: &Arc<Shared>,
     name: Option<&LockName>,
@@ -77,8 +78,12 @@ pub(super) async fn recovering(
     let answers = join_all(asked).await.into_iter().flatten();
     let mut left: Vec<Duration> = answers.flatten().map(Option::unwrap_or_default).collect();
     left.sort_unstable();
-    let last = left.get(shared.electorate.to_take - 1).copied();
-    Ok(last.filter(|left| !left.is_zero()))
+    let (count, needed) = (shared.members.len(), shared.electorate.to_take);
+    let last = left.get(needed - 1).or(left.last()).copied();
+    match last.filter(|left| !left.is_zero()) {
+        None if left.len() < needed => Err(unreachable("know of", left.len(), needed, count, None)),
+        last => Ok(last),
+    }
 }
 
 fn together(shared: &Shared, reachable: usize) -> Finding {
