@@ -195,7 +195,14 @@ async fn pay(member: Arc<Member>, clock: Arc<dyn Clock>) {
         } else {
             FIRST_PAUSE
         };
-        member.debts.account().open.extend(open);
+        let mut account = member.debts.account();
+        if failed {
+            // The others would most likely fail, too; with hundreds of them that would be a call after the other.
+            for debt in &mut account.open {
+                debt.due = debt.due.max(later);
+            }
+        }
+        account.open.extend(open);
     }
 }
 

@@ -8,7 +8,7 @@ use tenure::{Attempt, ErrorKind, Fence, Store};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
-use crate::support::peer::{bid, named};
+use crate::support::peer::{bid, lasting, named};
 
 #[tokio::test(start_paused = true)]
 async fn votes_that_came_to_nothing_are_taken_back_everywhere() {
@@ -232,4 +232,23 @@ async fn what_was_ended_from_elsewhere_is_taken_back_however_long_it_may_last() 
         quorum.pass(secs(1)).await;
         assert_eq!(quorum.votes("x").await, 0);
     }
+}
+
+/// Of an outage hundreds of votes are left to be taken back that were perhaps given. One question tells that it still lasts.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_away_is_not_asked_more_often_the_more_it_has_to_take_back() {
+    let quorum = Quorum::of(3);
+    let store = quorum.store().await;
+    quorum.all([0, 1], Fault::Fail);
+    let tries: Vec<_> = (0..500)
+        .map(|_| Action::Acquire(lasting(bid(), 600_000)).on(named("x")))
+        .collect();
+    for tried in store.apply(&tries).await {
+        assert_eq!(tried.unwrap_err().kind(), ErrorKind::Unavailable);
+    }
+    quorum.pass(secs(5)).await;
+    quorum.members[0].forget_calls();
+    quorum.pass(secs(60)).await;
+    let calls = quorum.members[0].calls().len();
+    assert!(calls < 400, "{calls} calls in a minute");
 }
