@@ -121,15 +121,16 @@ pub(super) async fn listen(
     inbox: &Inbox,
     listener: Weak<dyn Listener>,
 ) -> Result<(), Error> {
-    let relay = shared.rings.relay(listener);
+    let relay = shared.rings.relay(listener.clone());
     let mut beginnings = FuturesUnordered::new();
     for member in &shared.members {
         let (member, inbox, relay) = (member.clone(), inbox.clone(), relay.clone());
         let (runtime, clock) = (shared.runtime.clone(), shared.clock.clone());
+        let listener = listener.clone();
         let listening = tokio::spawn(async move {
             let listening = member.store.listen(&inbox, relay.clone()).await;
             if listening.is_err() {
-                runtime.spawn(listen_later(member, inbox, relay, clock));
+                runtime.spawn(listen_later(member, inbox, relay, listener, clock));
             }
             listening
         });
@@ -155,12 +156,13 @@ async fn listen_later(
     member: Arc<Member>,
     inbox: Inbox,
     relay: Weak<dyn Listener>,
+    listener: Weak<dyn Listener>,
     clock: Arc<dyn Clock>,
 ) {
     loop {
         clock.sleep(random::jittered(LISTEN_AGAIN)).await;
-        // Nobody listens any more.
-        if relay.upgrade().is_none() {
+        // Nobody listens any more; the relay is kept a while longer.
+        if listener.strong_count() == 0 {
             return;
         }
         if member.store.listen(&inbox, relay.clone()).await.is_ok() {
