@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use tenure_core::{Error, Finding, LockName, Severity, Spelled, Timestamp};
 
 use super::agreement::median;
+use super::electorate::Electorate;
 use super::take::unreachable;
 use super::{Rule, Shared};
 use crate::clock::bounded;
@@ -76,9 +77,17 @@ pub(super) async fn recovering(
         bounded(&*shared.clock, LIMIT, member.store.recovering(name)).await
     });
     let answers = join_all(asked).await.into_iter().flatten();
-    let mut left: Vec<Duration> = answers.flatten().map(Option::unwrap_or_default).collect();
+    let left = answers.flatten().map(Option::unwrap_or_default).collect();
+    until_enough_are_open(left, shared.electorate)
+}
+
+/// How long it takes until so many are open as are needed, by those who say how long they take.
+fn until_enough_are_open(
+    mut left: Vec<Duration>,
+    electorate: Electorate,
+) -> Result<Option<Duration>, Error> {
     left.sort_unstable();
-    let (count, needed) = (shared.members.len(), shared.electorate.to_take);
+    let (count, needed) = (electorate.members, electorate.to_take);
     let last = left.get(needed - 1).or(left.last()).copied();
     match last.filter(|left| !left.is_zero()) {
         None if left.len() < needed => Err(unreachable("know of", left.len(), needed, count, None)),
@@ -148,5 +157,27 @@ fn finding(severity: Severity, subject: &str, detail: impl Into<String>) -> Find
         severity,
         subject: subject.to_owned(),
         detail: detail.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where one answer is enough to look, the silence of another is not "nothing was forgotten".
+    #[test]
+    fn what_recovers_is_said_to_and_what_nobody_knows_is_an_error() {
+        let seconds = |left: &[u64]| left.iter().copied().map(Duration::from_secs).collect();
+        let said = |left, electorate| until_enough_are_open(seconds(left), electorate).ok();
+        let both = Electorate::unanimous(2);
+        assert_eq!(said(&[20], both), Some(Some(Duration::from_secs(20))));
+        assert_eq!(said(&[0], both), None);
+        assert_eq!(said(&[], both), None);
+        assert_eq!(said(&[0, 20], both), Some(Some(Duration::from_secs(20))));
+        assert_eq!(said(&[0, 0], both), Some(None));
+        let most = Electorate::majority(3);
+        assert_eq!(said(&[0, 20, 0], most), Some(None));
+        assert_eq!(said(&[0, 20], most), Some(Some(Duration::from_secs(20))));
+        assert_eq!(said(&[0], most), None);
     }
 }
