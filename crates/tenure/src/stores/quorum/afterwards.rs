@@ -34,7 +34,7 @@ enum Task {
     Renewed(Box<Mending>),
     /// Whoever does not know is told with the next renewal.
     Converted(Held),
-    /// A vote that may still be there is taken back, or left behind.
+    /// A vote that may still be there is taken back.
     Released {
         name: LockName,
         owner: OwnerId,
@@ -152,13 +152,14 @@ impl Afterwards {
             }
             Task::Released { name, owner, rest } => {
                 let unconfirmed = match outcome {
-                    Ok(Outcome::Released | Outcome::Renewed { .. }) => false,
-                    Ok(_) => rest.concerns_all(),
+                    Ok(Outcome::Released) => false,
+                    Ok(_) => rest.fence.is_none(),
                     Err(_) => true,
                 };
                 if unconfirmed {
                     let debt = shared.debt(name, *owner, rest.lasting, shared.clock.now());
-                    shared.owe(member, rest.of(debt));
+                    let fence = rest.fence;
+                    shared.owe(member, Debt { fence, ..debt });
                 }
             }
             Task::Converted(held) => {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    Acquire, Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Renew, Request, Ttl,
+    Acquire, Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Request, Ttl,
 };
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -77,7 +77,6 @@ impl Shared {
             again: Some(sent.plus(self.adrift())),
             until: now.plus(longest + self.adrift()),
             is_unknown: lasting == Lasting::Unknown,
-            left: None,
             paid: None,
         }
     }
@@ -127,17 +126,8 @@ pub(super) struct Debt {
     pub(super) until: Moment,
     /// That is a guess.
     pub(super) is_unknown: bool,
-    /// Until then it is to last all the same.
-    pub(super) left: Option<Left>,
     /// Dropped when the member has confirmed it.
     pub(super) paid: Option<oneshot::Sender<()>>,
-}
-
-/// A hold was left behind for a while, and a member that does not know would keep it for as long as before.
-#[derive(Clone, Debug)]
-pub(super) struct Left {
-    pub(super) until: Moment,
-    pub(super) renew: Renew,
 }
 
 impl Member {
@@ -172,9 +162,8 @@ async fn pay(member: Arc<Member>, clock: Arc<dyn Clock>) {
                 continue;
             }
         };
-        let now = clock.now();
-        let requests = batch.iter().map(|debt| debt.request(now)).collect();
-        let answer = member.clone().ask(now, requests).await;
+        let requests = batch.iter().map(Debt::request).collect();
+        let answer = member.clone().ask(clock.now(), requests).await;
         let later = clock.now().plus(random::jittered(pause));
         let mut failed = false;
         let mut open = Vec::new();
@@ -243,24 +232,12 @@ impl Debts {
 }
 
 impl Debt {
-    fn request(&self, now: Moment) -> Request {
+    fn request(&self) -> Request {
         let owner = self.owner;
-        let left = self.left.as_ref().filter(|left| now < left.until);
-        let action = match (left, self.fence) {
-            (Some(left), _) => Action::Renew(left.from(now)),
-            (None, Some(fence)) => Action::Release(Release { owner, fence }),
-            (None, None) => Action::Cancel(Cancel { owner }),
+        let action = match self.fence {
+            Some(fence) => Action::Release(Release { owner, fence }),
+            None => Action::Cancel(Cancel { owner }),
         };
         action.on(self.name.clone())
-    }
-}
-
-impl Left {
-    /// What is left of it from `now` on.
-    fn from(&self, now: Moment) -> Renew {
-        Renew {
-            ttl: Ttl::new(self.until.since(now)).unwrap_or(Ttl::MIN),
-            ..self.renew.clone()
-        }
     }
 }

@@ -2,40 +2,23 @@
 //! comes out; nothing here waits or sends.
 
 use tenure_core::{
-    Action, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Renew, Reply, Request,
+    Action, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Renew, Reply, Request, Ttl,
 };
 
 use super::agreement::latest;
-use super::debts::{Debt, Lasting, Left};
+use super::debts::Lasting;
 use super::electorate::{Electorate, Poll, Standing, Voice};
 use super::epoch::{Epoch, Reading};
 use super::holds::Held;
 use super::take::unreachable;
 
-/// What is left to do at members that have not confirmed a release, or that the hold is left behind.
-#[derive(Clone, Debug)]
+/// What is left to do after a release at members that have not confirmed it.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
     pub(super) lasting: Lasting,
     /// `None` if the hold has surely ended: then every vote of its owner can go. A member that knows no
     /// such hold may have a vote with another fence, or get one by a request that is still under way.
     pub(super) fence: Option<Fence>,
-    pub(super) left: Option<Left>,
-}
-
-impl Rest {
-    /// Whether a member that knows no such hold has to be told, too.
-    pub(super) fn concerns_all(&self) -> bool {
-        self.fence.is_none() || self.left.is_some()
-    }
-
-    /// The same at one member.
-    pub(super) fn of(&self, debt: Debt) -> Debt {
-        Debt {
-            fence: self.fence,
-            left: self.left.clone(),
-            ..debt
-        }
-    }
 }
 
 /// A request about a hold, and what the members have said to it.
@@ -131,7 +114,7 @@ impl Keep {
         match self.standing() {
             Standing::Open => false,
             // Whoever was told that it is free must be able to take it.
-            Standing::Reached if self.ends_it() || self.leaves_it().is_some() => {
+            Standing::Reached if self.ends_it() || self.leaves_it() => {
                 self.poll.count(Voice::Yes) >= self.electorate.to_take || self.poll.open() == 0
             }
             _ => true,
@@ -190,33 +173,26 @@ impl Keep {
     pub(super) fn rest(&self, outcome: Option<&Outcome>, held: Option<&Held>) -> Rest {
         let ended = outcome == Some(&Outcome::Released) || held.is_some();
         Rest {
-            lasting: Lasting::of(held.or(self.held.as_ref())),
+            // Whoever was told that it failed must not find it ended long after that.
+            lasting: match ended {
+                true => Lasting::of(held.or(self.held.as_ref())),
+                false => Lasting::UpTo(Ttl::DEFAULT.duration()),
+            },
             fence: (!ended).then_some(self.fence),
-            left: None,
         }
     }
 
-    /// What is left to be done if the hold was left behind by a request that was sent at `sent`.
-    pub(super) fn left(&self, sent: Moment) -> Option<Rest> {
-        let renew = self.leaves_it()?.clone();
-        let until = sent.plus(renew.ttl.duration());
-        Some(Rest {
-            lasting: Lasting::of(self.held.as_ref()),
-            fence: Some(self.fence),
-            left: Some(Left { until, renew }),
-        })
-    }
-
-    fn leaves_it(&self) -> Option<&Renew> {
-        match &self.request.action {
-            Action::Renew(renew) => Some(renew).filter(|renew| renew.detach),
-            _ => None,
-        }
+    /// Whether its holder leaves it behind.
+    fn leaves_it(&self) -> bool {
+        matches!(
+            self.request.action,
+            Action::Renew(Renew { detach: true, .. })
+        )
     }
 
     /// Members that may still have what a release was to end.
     pub(super) fn unconfirmed(&self, rest: &Rest) -> impl Iterator<Item = usize> + '_ {
-        let lost = rest.concerns_all().then(|| self.poll.members(Voice::No));
+        let lost = rest.fence.is_none().then(|| self.poll.members(Voice::No));
         let silent = self.poll.members(Voice::Silent);
         silent.chain(lost.into_iter().flatten())
     }

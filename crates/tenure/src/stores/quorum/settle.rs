@@ -78,10 +78,6 @@ impl Round {
                 if let Some(until) = keep.until() {
                     shared.holds.prolong(renew.owner, until);
                 }
-                if let Some(rest) = keep.left(self.sent) {
-                    self.end_the_rest(keep, &rest);
-                    return afterwards.released(keep, rest);
-                }
                 afterwards.renewed(keep, self.sent);
                 return;
             }
@@ -107,12 +103,13 @@ impl Round {
         afterwards.nothing();
     }
 
-    /// Has members end what they have not said to be over, or to be left behind.
+    /// Has members end what they have not said to be over.
     fn end_the_rest(&self, keep: &Keep, rest: &Rest) {
         let unconfirmed = keep.unconfirmed(rest);
         for member in unconfirmed.filter(|member| !self.first.waits_for(*member)) {
             let debt = self.debt(&keep.request.name, keep.owner, rest.lasting);
-            self.shared.owe(member, rest.of(debt));
+            let fence = rest.fence;
+            self.shared.owe(member, Debt { fence, ..debt });
         }
     }
 
