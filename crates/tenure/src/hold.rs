@@ -3,7 +3,7 @@
 //! Whether the hold is valid is decided by the clock and one atomic number, never by a flag that
 //! some task would have to set in time: a starved or dead keeper cannot leave a guard believing.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub(crate) struct Hold {
     kept_until: AtomicU64,
     terms: Mutex<Terms>,
     standing: watch::Sender<Standing>,
-    /// Whether a renewal is on its way, and who waits for its end.
-    in_flight: AtomicBool,
+    /// How many renewals are on their way, and who waits for their end.
+    in_flight: AtomicUsize,
     landed: Notify,
 }
 
@@ -103,7 +103,7 @@ impl Hold {
                 longest: new.ttl,
             }),
             standing: watch::Sender::new(Standing::Held { valid_until: until }),
-            in_flight: AtomicBool::new(false),
+            in_flight: AtomicUsize::new(0),
             landed: Notify::new(),
         }
     }
@@ -283,7 +283,7 @@ impl Hold {
     pub(crate) fn depart(self: &Arc<Self>) -> Option<Flight> {
         // First the mark, then the look: whoever ends the hold does it the other way round, so one
         // of the two sees the other.
-        self.in_flight.store(true, Ordering::SeqCst);
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
         let flight = Flight { hold: self.clone() };
         self.valid_until().is_some().then_some(flight)
     }
@@ -291,7 +291,7 @@ impl Hold {
     /// Whether a renewal of this hold, which has ended, is still on its way: what it will find out
     /// nobody is told any more.
     pub(crate) fn is_in_flight(&self) -> bool {
-        self.in_flight.load(Ordering::SeqCst)
+        self.in_flight.load(Ordering::SeqCst) > 0
     }
 
     /// Waits until no renewal of this hold, which has ended, is on its way any more.
@@ -331,7 +331,7 @@ impl Hold {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.hold.in_flight.store(false, Ordering::SeqCst);
+        self.hold.in_flight.fetch_sub(1, Ordering::SeqCst);
         self.hold.landed.notify_waiters();
     }
 }

@@ -1,23 +1,21 @@
 //! [`Guard`]: a held lock. Its duty to give the lock back is in `duty.rs`.
 
+mod asking;
 mod duty;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{
-    Action, Convert, Error, ErrorKind, Fence, Kind, Lease, LockName, Mode, Moment, Outcome,
-    Timestamp, Ttl,
-};
+use tenure_core::{Error, ErrorKind, Fence, Lease, LockName, Mode, Moment, Timestamp, Ttl};
 use tokio::sync::watch;
 
 use crate::acquire::Held;
 use crate::client::Client;
 use crate::hold::Hold;
-use crate::link::out_of_place;
 use crate::standing::{Loss, Standing};
 
+use asking::Asking;
 pub(crate) use duty::Shared;
 use duty::released;
 
@@ -116,11 +114,7 @@ impl Guard {
     /// # Errors
     /// [`ErrorKind::Lost`] that says why.
     pub fn ensure(&self) -> Result<(), Error> {
-        if self.is_valid() {
-            return Ok(());
-        }
-        let loss = self.hold().loss();
-        Err(loss.map_or_else(|| self.released(), |loss| loss.error(self.name())))
+        asking::ensure(self.hold(), &self.shared.client.link)
     }
 
     /// Waits until the hold is lost, and says why. Never returns if this program gave it back
@@ -167,15 +161,13 @@ impl Guard {
     /// asked (the hold stands as before).
     ///
     /// # Cancel safety
-    /// Cancel safe: the lease may or may not have been prolonged.
+    /// Cancel safe: once polled it goes on in the background, and the lease may or may not be prolonged. A loss that it finds is told.
     pub async fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let ttl = Ttl::new(ttl)?;
-        self.ensure()?;
+        let asking = self.asking()?;
         self.shared.keep();
         self.hold().asks_for(ttl);
-        self.renew(ttl).await?;
-        self.hold().set_ttl(ttl);
-        Ok(())
+        asking.extend(ttl).await
     }
 
     /// Turns an exclusive hold into a shared one: same fence, and readers who wait next get in.
@@ -187,29 +179,13 @@ impl Guard {
     /// asked (repeat it).
     ///
     /// # Cancel safety
-    /// Cancel safe: the mode may or may not have changed at the store, and a repetition is harmless.
+    /// Cancel safe: once polled it goes on in the background; the mode may or may not change at the store, and a repetition is
+    /// harmless. A loss that it finds is told.
     pub async fn downgrade(&self) -> Result<(), Error> {
-        self.ensure()?;
-        let hold = self.hold();
+        let asking = self.asking()?;
         self.shared.keep();
         self.share()?;
-        let convert = Convert {
-            owner: hold.lease.owner,
-            fence: hold.lease.fence,
-        };
-        let link = &self.shared.client.link;
-        match link
-            .ask(&hold.name, Action::Convert(convert))
-            .await?
-            .outcome
-        {
-            Outcome::Converted { .. } => Ok(()),
-            // It takes the hold back in the mode that it has now.
-            Outcome::Forgotten { .. } => self.renew(hold.ttl()).await,
-            Outcome::NotHeld { forced } => Err(self.lose(&Loss::not_held(forced))),
-            Outcome::Conflict { in_force } => Err(self.not_a_writer(in_force)),
-            other => Err(out_of_place("convert", &other)),
-        }
+        asking.convert().await
     }
 
     /// Gives the lock back, and tells whether that is what happened.
@@ -297,7 +273,7 @@ impl Guard {
         let hold = self.hold();
         let mode = hold.mode();
         if let Mode::Permits(_) = mode {
-            return Err(self.not_a_writer(mode.kind()));
+            return Err(asking::not_a_writer(hold, mode.kind()));
         }
         // First the mode, then the look: whoever enters again does it the other way round.
         hold.set_mode(Mode::Shared);
@@ -314,36 +290,8 @@ impl Guard {
         Ok(())
     }
 
-    fn not_a_writer(&self, in_force: Kind) -> Error {
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "only a write lock can be downgraded, and {:?} is {in_force}",
-                self.name()
-            ),
-        )
-    }
-
-    async fn renew(&self, ttl: Ttl) -> Result<(), Error> {
-        let hold = self.hold();
-        let link = &self.shared.client.link;
-        let renew = Action::Renew(hold.renewal(ttl));
-        let answer = link.ask(&hold.name, renew).await?;
-        match answer.outcome {
-            Outcome::Renewed { expiry } => {
-                let validity = answer.validity(expiry, ttl.duration());
-                hold.confirm(validity, link.now());
-                self.ensure()
-            }
-            Outcome::NotHeld { forced } => Err(self.lose(&Loss::not_held(forced))),
-            other => Err(out_of_place("renew", &other)),
-        }
-    }
-
-    fn lose(&self, loss: &Loss) -> Error {
-        let error = loss.error(self.name());
-        self.hold().lose(loss);
-        error
+    fn asking(&self) -> Result<Asking, Error> {
+        Asking::about(&self.shared.hold, &self.shared.client.link)
     }
 
     fn released(&self) -> Error {

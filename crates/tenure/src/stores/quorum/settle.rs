@@ -65,6 +65,12 @@ impl Round {
         for (name, obstacles) in watched {
             shared.watch(name, obstacles);
         }
+        // Not before: whoever is told must not be gone by then.
+        for (question, result) in self.questions.iter().zip(results) {
+            if let (Question::Keep(keep), Ok(reply)) = (question, result) {
+                self.give_up_lost(keep, &reply.outcome);
+            }
+        }
         self.settled = true;
         debug_assert_eq!(afterwards.len(), self.questions.len(), "one each");
         let asked = std::mem::take(&mut self.asked);
@@ -94,9 +100,7 @@ impl Round {
                 afterwards.released(keep, rest);
                 return;
             }
-            // Whoever renews by lease need not be the one who relies on it.
-            (Action::Renew(Renew { terms: None, .. }), _) => {}
-            (_, Some(Outcome::NotHeld { .. })) => self.give_up(keep),
+            (_, Some(Outcome::NotHeld { .. })) => {}
             (Action::Convert(_), _) => return afterwards.converted(keep),
             _ => {}
         }
@@ -113,8 +117,14 @@ impl Round {
         }
     }
 
-    /// Its holder is told that it is lost, and lost is final: the votes that are left only keep others out.
-    fn give_up(&self, keep: &Keep) {
+    /// If its holder is told that it is lost, lost is final: the votes that are left only keep others out.
+    fn give_up_lost(&self, keep: &Keep, outcome: &Outcome) {
+        match (&keep.request.action, outcome) {
+            // Whoever renews by lease need not be the one who relies on it.
+            (Action::Renew(Renew { terms: None, .. }), _) => return,
+            (Action::Renew(_) | Action::Convert(_), Outcome::NotHeld { .. }) => {}
+            _ => return,
+        }
         let Some(held) = self.shared.end(keep.owner, Some(keep.fence), End::GivenUp) else {
             return;
         };

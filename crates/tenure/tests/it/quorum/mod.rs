@@ -12,5 +12,6 @@ mod recovering;
 mod settings;
 mod storm;
 mod taking_back;
+mod told;
 mod unanimous;
 pub(crate) mod world;
