@@ -5,7 +5,7 @@ use tenure_core::{Action, Error, ErrorKind, Fence, Mode, Moment, OwnerId, Renew,
 use super::Shared;
 use super::keep::Keep;
 use super::look::{Look, Undo};
-use super::take::Take;
+use super::take::{Room, Take};
 
 /// One request of a batch.
 #[derive(Debug)]
@@ -81,10 +81,10 @@ impl Question {
         }
     }
 
-    /// Whom to ask what once the first answers are in.
-    pub(super) fn follow_up(&self) -> Vec<(usize, Request)> {
+    /// Whom to ask what once the first answers are in; see [`Take::raises`].
+    pub(super) fn follow_up(&self, room: Room) -> Vec<(usize, Request)> {
         match self {
-            Self::Take(take) => take.raises(),
+            Self::Take(take) => take.raises(room),
             _ => Vec::new(),
         }
     }

@@ -101,10 +101,19 @@ impl Rivals {
     /// Who holds it, as far as can be told if so many members are `silent`, and when it can be had
     /// if so many are `free`. Nobody, if all have too few votes: then it is a race that nobody won.
     pub(super) fn contention(&self, epoch: Epoch, silent: usize, free: usize) -> Contention {
-        let mut holders = self.views(epoch, |rival| rival.may_hold(self.electorate, silent));
+        let mut holders = self.views(epoch, |rival| {
+            // Where there were votes to be had, whoever is in the way with too few of its own more likely races, too, and all
+            // of them have to get out of each other's way; unless it has had them for so long that it does not.
+            let silent = if free > 0 && !rival.is_settled() {
+                0
+            } else {
+                silent
+            };
+            rival.may_hold(self.electorate, silent)
+        });
         let holder_count = match count(holders.len()) {
             0 => 0,
-            seen => seen.max(self.crowd(silent)),
+            seen => seen.max(self.crowd(if free > 0 { 0 } else { silent })),
         };
         holders.truncate(SHOWN_HOLDERS);
         let (next, opens) = (self.free_again(free), self.opens(free));
@@ -185,9 +194,14 @@ impl Rival {
         let Electorate {
             to_take, to_keep, ..
         } = electorate;
-        let races = self.age.is_some_and(|age| age < RACE);
-        let needed = if races { to_take } else { to_keep };
+        let may_race = self.age.is_some() && !self.is_settled();
+        let needed = if may_race { to_take } else { to_keep };
         self.voices + silent >= needed
+    }
+
+    /// Whether it has had a vote for longer than anybody races.
+    fn is_settled(&self) -> bool {
+        self.age.is_some_and(|age| age >= RACE)
     }
 
     fn view(&self, epoch: Epoch, needed: usize) -> HolderView {
@@ -241,6 +255,13 @@ mod tests {
             restless: false,
         };
         (Reading { sent: SENT, now }, contention)
+    }
+
+    /// The same, but its holder has had the vote for long.
+    fn long_held(now: u64, owner: u8, rest: u64) -> (Reading, Contention) {
+        let (reading, mut contention) = held(now, owner, rest);
+        contention.holders[0].since = Some(Timestamp::from_micros((now - 60) * 1_000_000));
+        (reading, contention)
     }
 
     fn rivals(held: &[(Reading, Contention)]) -> Rivals {
@@ -307,7 +328,7 @@ mod tests {
 
     #[test]
     fn it_is_not_free_before_those_who_were_heard_even_if_others_were_not() {
-        let (one, other) = (held(77, 1, 10), held(77, 1, 30));
+        let (one, other) = (long_held(77, 1, 10), long_held(77, 1, 30));
         let next = |rivals: &Rivals, free| {
             let next = rivals.contention(epoch(), 5, free).next_expiry;
             next.map(|next| next.since(epoch().timestamp(SENT)).as_secs())
@@ -315,7 +336,7 @@ mod tests {
         let two = rivals(&[one.clone(), other.clone()]);
         assert_eq!(next(&two, 2), Some(10), "one is enough");
         assert_eq!(next(&two, 0), Some(30), "it takes one more, unheard");
-        let mut endless = held(77, 1, 10);
+        let mut endless = long_held(77, 1, 10);
         endless.1.next_expiry = None;
         let endless = rivals(&[one, endless.clone(), endless.clone(), endless]);
         assert_eq!(next(&endless, 1), None, "two are never free");
@@ -349,8 +370,20 @@ mod tests {
     }
 
     #[test]
+    fn silence_hides_no_holder_where_there_are_votes_to_be_had_unless_it_is_an_old_one() {
+        let holders = |(reading, contention): (Reading, Contention), silent| {
+            let mut rivals = Rivals::new(Electorate::majority(3));
+            rivals.add(reading, &contention);
+            rivals.contention(epoch(), silent, 1).holder_count
+        };
+        assert_eq!(holders(held(77, 1, 10), 1), 0, "it races");
+        assert_eq!(holders(long_held(77, 1, 10), 1), 1);
+        assert_eq!(holders(long_held(77, 1, 10), 0), 0, "it has lost it");
+    }
+
+    #[test]
     fn silence_may_hide_the_vote_that_makes_a_holder() {
-        let rivals = rivals(&[held(77, 1, 10), held(77, 1, 30)]);
+        let rivals = rivals(&[long_held(77, 1, 10), long_held(77, 1, 30)]);
         assert_eq!(rivals.contention(epoch(), 1, 2).holder_count, 1);
     }
 }

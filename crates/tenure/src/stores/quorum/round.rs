@@ -2,18 +2,25 @@
 //! done by the questions; this file sends and waits. What the answers leave to be done is in `settle`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tenure_core::{Action, Error, ErrorKind, Moment, Reply, Request};
+use tenure_core::{Action, Error, ErrorKind, Fence, Moment, Reply, Request};
 
 use super::Shared;
 use super::attendance::Attendance;
 use super::fan_out::FanOut;
 use super::member::{Answer, Member};
 use super::question::Question;
-use super::take::Course;
+use super::take::{Course, Room};
+use crate::random;
 
-/// How often members are asked to agree on a fence.
-const FOLLOW_UPS: usize = 3;
+/// How often members are asked to agree on a fence, and how often at most if that takes no time.
+const FOLLOW_UPS: u32 = 3;
+const QUICK_FOLLOW_UPS: u32 = 8;
+/// By how much readers make room for each other at first; fences are microseconds.
+const ROOM: Duration = Duration::from_micros(64);
+/// How far that may take them ahead of the clocks: much less than a server that forgot them waits.
+const AHEAD: Duration = Duration::from_secs(1);
 
 /// Decides a batch.
 ///
@@ -126,12 +133,19 @@ impl Round {
     /// Has members raise their fences.
     async fn follow_up(&mut self) {
         let shared = self.shared.clone();
-        for _ in 0..FOLLOW_UPS {
+        for number in 0..QUICK_FOLLOW_UPS {
             let now = shared.clock.now();
+            if number >= FOLLOW_UPS && now > self.sent.plus(shared.node_timeout) {
+                return;
+            }
+            let room = Room {
+                by: micros(random::up_to(ROOM * (1 << number))) + 1,
+                below: Fence::from_u64(shared.proposal(now).as_u64().saturating_add(micros(AHEAD))),
+            };
             let mut asked = vec![Vec::new(); shared.members.len()];
             let mut requests = vec![Vec::new(); shared.members.len()];
             for (number, question) in self.questions.iter().enumerate() {
-                for (member, request) in question.follow_up() {
+                for (member, request) in question.follow_up(room) {
                     asked[member].push(number);
                     requests[member].push(request);
                 }
@@ -163,6 +177,10 @@ impl Round {
             .map(|question| question.result(shared, sent))
             .collect()
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Question {

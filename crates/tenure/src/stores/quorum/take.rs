@@ -2,8 +2,8 @@
 //! here waits or sends.
 
 use tenure_core::{
-    Acquire, Action, Ballot, Contention, Error, ErrorKind, Fence, Grant, Kind, LockName, Moment,
-    Outcome, Reply, Request, Spelled, Timestamp, Validity, Vote, Waiting,
+    Acquire, Action, Ballot, Contention, Error, ErrorKind, Fence, Grant, Kind, LockName, Mode,
+    Moment, Outcome, Reply, Request, Spelled, Timestamp, Validity, Vote, Waiting,
 };
 
 use super::agreement::{Agreement, Voted, agreement};
@@ -27,6 +27,14 @@ pub(super) struct Take {
     conflict: Option<Kind>,
     too_late: usize,
     failure: Option<Error>,
+}
+
+/// By how much readers make room for each other when their votes are to agree on a fence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) by: u64,
+    /// No fence is raised beyond this for the sake of it: fences must not run ahead of the clocks.
+    pub(super) below: Fence,
 }
 
 /// How it stands.
@@ -70,15 +78,22 @@ impl Take {
         self.vote(Ballot::New { proposal }, not_after)
     }
 
-    /// Whom to ask what before they all agree.
-    pub(super) fn raises(&self) -> Vec<(usize, Request)> {
-        match agreement(&self.votes, self.electorate.to_take) {
-            Agreement::Raise { to, members } => members
-                .into_iter()
-                .map(|member| (member, self.vote(Ballot::Raise { to }, None)))
-                .collect(),
-            _ => Vec::new(),
+    /// Whom to ask what before they all agree. Other readers may get a fence between the vote and the raise, so all votes of one are
+    /// raised to one that leaves `room`: who comes in between does not matter then.
+    pub(super) fn raises(&self, room: Room) -> Vec<(usize, Request)> {
+        let Agreement::Raise { mut to, members } = agreement(&self.votes, self.electorate.to_take)
+        else {
+            return Vec::new();
+        };
+        let mut lower: Vec<usize> = members;
+        let roomy = Fence::from_u64(to.as_u64().saturating_add(room.by));
+        if self.acquire.mode == Mode::Shared && roomy < room.below {
+            to = roomy;
+            let votes = self.votes.iter().filter(|vote| vote.fence < to);
+            lower = votes.map(|vote| vote.member).collect();
         }
+        let raise = |member| (member, self.vote(Ballot::Raise { to }, None));
+        lower.into_iter().map(raise).collect()
     }
 
     /// The request for a vote that goes with this acquire.
@@ -220,6 +235,10 @@ impl Take {
             }
             return Err(self.too_slow());
         }
+        if self.course() == Course::Disagreeing {
+            // Others came in between again and again, so nobody can have it now: a race that nobody won.
+            return said(Outcome::Busy(Contention::default()));
+        }
         let needed = self.electorate.to_take;
         let answered = self.poll.count(Voice::Yes) + self.poll.count(Voice::No);
         let refused = self.poll.standing() == Standing::Refused;
@@ -239,12 +258,7 @@ impl Take {
             return said(Outcome::Conflict { in_force });
         }
         let free = self.poll.count(Voice::Yes);
-        // Where there were votes to be had, whoever is in the way with too few of its own more likely races, too, and all of
-        // them have to get out of each other's way.
-        let silent = match free {
-            0 => self.poll.count(Voice::Silent) + self.poll.open(),
-            _ => 0,
-        };
+        let silent = self.poll.count(Voice::Silent) + self.poll.open();
         said(Outcome::Busy(self.rivals.contention(epoch, silent, free)))
     }
 

@@ -1,5 +1,7 @@
 //! Several who want it at once: somebody wins, and everybody in the end.
 
+use std::time::Duration;
+
 use tenure::stores::quorum::{Rule as Electing, Settings};
 use tenure::test_util::{Fault, Rule, seed_chance};
 use tenure::{Attempt, Tenure};
@@ -131,4 +133,60 @@ async fn all_ask_at_once(members: usize, electing: Electing, crowd: usize) -> (u
     let got = count(|attempt| matches!(attempt, Attempt::Acquired(_)));
     let told = |attempt: &Attempt| matches!(attempt, Attempt::Busy(blocked) if !blocked.contention.holders.is_empty());
     (got, count(told))
+}
+
+/// Members give readers who come at once different fences, and whoever has its votes agree on one finds that others came in between.
+#[tokio::test(start_paused = true)]
+async fn readers_who_come_at_once_all_get_in() {
+    for seed in 0..10 {
+        seed_chance(Some(seed));
+        let quorum = Quorum::of(3);
+        let mut clients = Vec::new();
+        for _ in 0..12 {
+            clients.push(quorum.client().await);
+        }
+        let mut chance = seed.wrapping_mul(0x9e37_79b9) | 1;
+        for member in &quorum.members {
+            for _ in 0..400 {
+                chance ^= chance << 13;
+                chance ^= chance >> 7;
+                chance ^= chance << 17;
+                let delay = Fault::Delay(Duration::from_micros(200 + chance % 4_000));
+                member.script(Rule::on("vote").times(1).does(delay));
+            }
+        }
+        let reading = |client: &Tenure| client.rwlock("x").read().try_acquire();
+        let attempts = futures_util::future::join_all(clients.iter().map(reading)).await;
+        let mut fences = Vec::new();
+        for attempt in &attempts {
+            match attempt {
+                Ok(Attempt::Acquired(guard)) => fences.push(guard.fence()),
+                other => panic!("seed {seed}: {other:?}"),
+            }
+        }
+        fences.sort_unstable();
+        fences.dedup();
+        assert_eq!(fences.len(), 12, "each has a fence of its own");
+    }
+    seed_chance(None);
+}
+
+/// It was taken without the one that is there again, and the one that it has beside hangs now.
+#[tokio::test(start_paused = true)]
+async fn whoever_has_had_its_vote_for_long_does_not_race() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    quorum.all([1], Fault::Fail);
+    let attempt = one.lock("x").try_acquire().await.unwrap();
+    quorum.pass(secs(5)).await;
+    quorum.members[1].behave();
+    quorum.all([2], Fault::Hang);
+    let asking = two.lock("x");
+    let (next, took) = quorum.elapsed(asking.try_acquire()).await;
+    let Attempt::Busy(blocked) = next.unwrap() else {
+        panic!("two holders");
+    };
+    assert_eq!(blocked.contention.holder_count, 1, "{blocked}");
+    assert!(took < secs(1), "{took:?}");
+    drop(attempt);
 }
