@@ -19,8 +19,10 @@ use tenure::{Error, ErrorKind, Lease, Store as _, Ttl};
 use crate::redis_store::store;
 use crate::support::peer::{Peer, bid, renewal};
 use crate::support::redis_server::RedisServer;
-use crate::support::sentinels::{FakeSentinel, Passwords, SERVICE, Says, Sentinel, Watched};
-use crate::support::wait::{eventually, eventually_async};
+use crate::support::sentinels::{
+    FakeSentinel, Passwords, SERVICE, Says, Sentinel, WITH_TILT, Watched,
+};
+use crate::support::wait::{eventually, eventually_async, eventually_within};
 
 async fn peer(url: &str) -> Peer<RedisStore> {
     Peer::new(store(url).await).await

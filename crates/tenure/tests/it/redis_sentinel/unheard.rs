@@ -6,8 +6,8 @@ use std::time::Duration;
 use tenure::{Attempt, ErrorKind, Tenure};
 
 use crate::redis_store::store;
-use crate::support::sentinels::{Network, Node, SERVICE};
-use crate::support::wait::{elapsed, eventually, eventually_async, real_time};
+use crate::support::sentinels::{Network, Node, SERVICE, WITH_TILT};
+use crate::support::wait::{elapsed, eventually_async, eventually_within, real_time};
 
 /// Longer than it takes the sentinels to agree once they meet again, also on a busy machine.
 const TTL: Duration = Duration::from_secs(6);
@@ -93,7 +93,7 @@ fn elected(network: &Network) -> usize {
     // Epoch 0: it tells the last vote and casts none.
     let about = [&about[..], &["0", "test"]].concat();
     let ids: Vec<String> = (0..3).map(id).collect();
-    eventually("somebody is elected", || {
+    eventually_within(WITH_TILT, "somebody is elected", || {
         let vote = |number| ask(number, &about).lines().nth(1).map(str::to_owned);
         let votes: Vec<_> = (0..3).filter_map(vote).collect();
         let won = |id: &String| votes.iter().filter(|it| *it == id).count() >= 2;

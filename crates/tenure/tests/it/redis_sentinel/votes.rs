@@ -131,7 +131,7 @@ async fn a_failover_that_cannot_succeed_holds_nobody_up_for_long() {
         let given_up = |it: &Sentinel| it.log().contains("-failover-abort-no-good-slave");
         watched.sentinels.iter().any(given_up).then_some(())
     };
-    eventually("a failover was given up", gave_up);
+    eventually_within(WITH_TILT, "a failover was given up", gave_up);
     watched.servers[0].resume();
     let granted = answered(&peer, "the primary grants again", Action::Acquire(bid())).await;
     assert!(

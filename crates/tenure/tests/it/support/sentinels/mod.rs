@@ -11,8 +11,7 @@ use super::wait::{eventually, eventually_within};
 
 pub(crate) use fake::{FakeSentinel, Says};
 pub(crate) use network::{Network, Node};
-use sentinel::WITH_TILT;
-pub(crate) use sentinel::{Sentinel, Temper};
+pub(crate) use sentinel::{Sentinel, Temper, WITH_TILT};
 
 /// What the sentinels call the service.
 pub(crate) const SERVICE: &str = "locks";

@@ -14,8 +14,7 @@ use tokio::task::JoinSet;
 
 use super::super::redis_server::RedisServer;
 use super::super::wait::eventually_within;
-use super::sentinel::WITH_TILT;
-use super::{SERVICE, Sentinel, Temper};
+use super::{SERVICE, Sentinel, Temper, WITH_TILT};
 
 /// A part of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

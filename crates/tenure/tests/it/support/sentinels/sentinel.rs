@@ -9,7 +9,7 @@ use super::{Passwords, SERVICE};
 
 /// A sentinel that has stood still for two seconds trusts nothing that it has seen, and does nothing for half a minute
 /// ("tilt").
-pub(super) const WITH_TILT: Duration = Duration::from_secs(60);
+pub(crate) const WITH_TILT: Duration = Duration::from_secs(60);
 
 /// How soon a sentinel acts.
 #[derive(Clone, Copy, Debug)]
