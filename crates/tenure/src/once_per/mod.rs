@@ -35,7 +35,8 @@ const WRITE_LIMIT: Duration = Duration::from_secs(5);
 /// - **Exactly once does not exist.** Counting successes (the default), a run that did its work and died before it could
 ///   say so is not counted, and is run again. Counting [starts](Self::count_starts), a run that died in the middle is
 ///   counted, and nobody makes up for it. Make the work harmless to repeat, or check [`Guard::fence`] where it writes.
-/// - All times are the store's: if its wall clock jumps ahead, a period ends early.
+/// - All times are the store's: if its wall clock jumps ahead, a period ends early. On a quorum they are its servers' when the client
+///   connected: clients from before and after their clocks were set differ by so much.
 /// - Everybody must name the same period. If they do not, that of the run which was counted holds.
 ///
 /// Never two at once, as with any lock: a run that outlasts its period keeps the next one waiting. A run belongs to

@@ -5,9 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{
-    Acquire, Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Request, Ttl,
-};
+use tenure_core::{Acquire, Action, Cancel, Fence, LockName, Moment, OwnerId, Release, Request};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 
@@ -22,7 +20,9 @@ const BATCH: usize = 100;
 /// Pauses before a member that did not answer is asked again.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
-/// So many votes of unknown length are remembered; of more, the oldest is left to end by itself.
+/// For how long a vote of unknown length is to be taken back.
+const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+/// So many of these are remembered; of more, the oldest is left to end by itself.
 const UNKNOWN: usize = 1_000;
 
 /// For how long a vote may last, at the most, that is to be taken back.
@@ -67,7 +67,7 @@ impl Shared {
         let now = self.clock.now();
         let longest = match lasting {
             Lasting::UpTo(longest) => longest,
-            Lasting::Unknown => Ttl::MAX.duration(),
+            Lasting::Unknown => PATIENCE,
         };
         Debt {
             name: name.clone(),

@@ -252,3 +252,22 @@ async fn a_member_that_is_away_is_not_asked_more_often_the_more_it_has_to_take_b
     let calls = quorum.members[0].calls().len();
     assert!(calls < 400, "{calls} calls in a minute");
 }
+
+/// Each comes from a call of its own.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_away_is_asked_once_for_all_that_it_has_to_release() {
+    let quorum = Quorum::of(3);
+    let tenure = quorum.client().await;
+    quorum.all([2], Fault::Fail);
+    for _ in 0..100 {
+        let lock = tenure.lock("x").ttl(secs(60));
+        let guard = acquired(lock.try_acquire().await.unwrap());
+        guard.release().await.unwrap();
+        quorum.pass(millis(7)).await;
+    }
+    quorum.pass(secs(2)).await;
+    quorum.members[2].forget_calls();
+    quorum.pass(secs(10)).await;
+    let calls = quorum.members[2].calls().len();
+    assert!(calls < 60, "{calls} calls in ten seconds");
+}
