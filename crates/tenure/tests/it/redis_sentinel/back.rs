@@ -165,3 +165,25 @@ async fn what_a_sentinel_says_while_it_changes_its_mind_does_not_count() {
         "{granted:?}"
     );
 }
+
+/// It could not begin the next life, and would be kept out until somebody comes who may.
+#[tokio::test]
+async fn whoever_may_not_look_is_served_also_in_another_epoch() {
+    let server = RedisServer::start();
+    let rules = "on >secret ~tenure:* ~~tenure:* &tenure:in:* +@read +@write +@scripting +@pubsub \
+                 +@connection +time +role -info";
+    let words: Vec<_> = ["ACL", "SETUSER", "plain"]
+        .into_iter()
+        .chain(rules.split(' '))
+        .collect();
+    assert_eq!(server.command(&words), "OK");
+    let (fakes, url) = fakes(&server, [Some(1); 3]).await;
+    store(&format!("{url}?recovery=open")).await;
+    let url = url.replace("redis+sentinel://", "redis+sentinel://plain:secret@");
+    let plain = peer(&format!("{url}?recovery=careful")).await;
+    plain.take("before", &bid()).await;
+    for fake in &fakes {
+        fake.change(|says| says.epoch = Some(3));
+    }
+    plain.take("after", &bid()).await;
+}

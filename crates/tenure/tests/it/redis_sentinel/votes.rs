@@ -66,6 +66,7 @@ async fn a_url_that_names_few_of_the_sentinels_has_no_majority() {
     let refused = peer.try_ask("lock", Action::Acquire(bid())).await;
     let error = refused.expect_err("one of three");
     assert!(error.to_string().contains("1 of the 2"), "{error}");
+    assert!(error.to_string().contains("name all"), "{error}");
     let findings = peer.store.diagnose().await.expect("it can be looked at");
     let said = |severity| {
         let of_sentinels = |finding: &&Finding| finding.subject == "sentinels";

@@ -13,7 +13,7 @@ use super::super::sentinel::Epoch;
 use super::Part;
 use super::look::Look;
 use super::meet::{Met, interference};
-use super::record::{Beginning, merged, place_of};
+use super::record::{Beginning, merged, place_of, says_witnessed};
 use super::witnesses::{is_witnessed, needs_witnesses};
 
 /// What follows from a look.
@@ -43,7 +43,9 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
         // was the primary meanwhile.
         (Hello::Known(_), Some(record)) if !is_witnessed(link, &look) => {
             let cause = match record.cause {
-                _ if place_of(&look.text).is_some() => Cause::TookOver,
+                _ if says_witnessed(&look.text) && place_of(&look.text).is_some() => {
+                    Cause::TookOver
+                }
                 Cause::Vouched => Cause::Unknown,
                 cause => cause,
             };
@@ -111,7 +113,7 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
 }
 
 /// In which configuration of the sentinels the life of this record began, if there are any and it says so.
-pub(super) fn epoch(link: &Link, text: &str) -> Option<Epoch> {
+fn epoch(link: &Link, text: &str) -> Option<Epoch> {
     let place = link.sentinels.as_ref().and(place_of(text));
     place.and_then(Epoch::parse)
 }

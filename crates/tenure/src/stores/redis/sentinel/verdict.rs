@@ -16,6 +16,8 @@ pub(super) struct Verdict {
     here: Vec<Option<Epoch>>,
     /// So many name another server.
     elsewhere: usize,
+    /// Whether there are more of them than the URL names.
+    more: bool,
 }
 
 impl Verdict {
@@ -25,11 +27,13 @@ impl Verdict {
             needed: service.majority(),
             here: Vec::new(),
             elsewhere: 0,
+            more: false,
         }
     }
 
     /// Counts what one of them says about the server at this address.
     pub(super) fn hear(&mut self, view: &View, host: &str, port: u16) {
+        self.more |= view.sentinels / 2 + 1 > self.needed;
         self.needed = self.needed.max(view.sentinels / 2 + 1);
         if view.names(host, port) {
             self.here.push(view.epoch);
@@ -61,6 +65,9 @@ impl Verdict {
             "some name another server"
         } else if self.here.len() >= needed {
             "they do not agree since when it is"
+        } else if self.more {
+            "there are more of them than the URL names: name all (if some are gone for good, SENTINEL RESET \
+             makes the others forget them)"
         } else {
             "the others do not answer"
         };
