@@ -459,6 +459,36 @@ async fn a_cluster_that_is_said_to_be_new_is_open_at_once_and_doctor_tells() {
     }
 }
 
+/// Nothing shows that somebody else had them: whoever gave them away has to wait, or to be sure.
+#[tokio::test]
+async fn slots_of_a_dead_node_are_not_said_to_be_new_while_others_are_in_use() {
+    let mut cluster = Cluster::start();
+    let url = url(&cluster, "strict", SHORT);
+    let opened = tenure::initialize(&url, Assurance::NothingIsHeld).await;
+    opened.expect("it serves");
+    let old = || {
+        let about = cluster.nodes[1].command(&["INFO", "server"]);
+        let age = about
+            .lines()
+            .find_map(|it| it.strip_prefix("uptime_in_seconds:"));
+        let age = age.and_then(|age| age.trim().parse::<u64>().ok());
+        age.filter(|age| *age > SHORT.as_secs() + 3)
+    };
+    eventually("the node's age speaks for it", old);
+    cluster.nodes[0].kill();
+    cluster.give_slots_away();
+    // Not before the others agree on who has the slots.
+    let initialize = async || tenure::initialize(&url, Assurance::New).await.ok();
+    let refused = eventually_async("it serves", initialize).await;
+    let outcome = |it: &tenure::Initialization| format!("{:?}", it.outcome);
+    let outcomes: Vec<_> = refused.iter().map(outcome).collect();
+    assert!(
+        outcomes.iter().any(|it| it.contains("has been in use")),
+        "{outcomes:?}"
+    );
+    assert!(!outcomes.iter().any(|it| it == "Opened"), "{outcomes:?}");
+}
+
 #[tokio::test]
 async fn replicas_are_waited_for_on_the_node_that_has_the_lock() {
     let cluster = Cluster::start_with_replica();

@@ -8,11 +8,15 @@ use tenure_core::{Error, Store as _};
 
 use super::super::connection::Link;
 use super::super::listing;
-use super::super::memory::initialize::{self, Examined, open_together};
+use super::super::memory::initialize::{self, Examined, First, open_together};
 use super::super::memory::sweep;
 use super::ClusterStore;
 use crate::clock::Clock;
 use crate::initialize::{Assurance, Initialization};
+
+/// A slot without a record may have been another node's a moment ago, with locks that are still held.
+const IN_USE: &str = "other slots of this cluster are open, so it has been in use and is not new: whoever held a lock \
+    of the slots that wait may hold it still. Wait until they open by themselves";
 
 impl ClusterStore {
     /// Opens the cluster that the nodes at `url` belong to, which is known to be new; see
@@ -29,11 +33,14 @@ impl ClusterStore {
         let serving = store.nodes.serving();
         let links: Vec<&Link> = serving.iter().map(|link| &**link).collect();
         let examine = || examine(&store, &serving).boxed();
-        let refusal = |examined: &[Examined], _| {
+        let refusal = |examined: &[Examined], First(first)| {
             let refused = examined.iter().any(|it| it.against.is_some());
             let other = || "another node of the cluster is not new, so none was opened".to_owned();
             let young = || examined.iter().find_map(|it| it.young.clone());
-            refused.then(other).or_else(young)
+            let used = first && examined.iter().any(|it| it.is_in_use);
+            let waits = examined.iter().any(|it| !it.is_open());
+            let used = || (used && waits).then(|| IN_USE.to_owned());
+            refused.then(other).or_else(used).or_else(young)
         };
         let outcomes = open_together(&links, assurance, examine, refusal).await?;
         let servers = serving.iter().map(|link| link.options.address.to_string());

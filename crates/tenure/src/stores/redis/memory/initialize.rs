@@ -22,6 +22,8 @@ use crate::initialize::{Assurance, Initialized};
 pub(in crate::stores) struct Examined {
     /// What lets nobody in, as it was seen.
     pub(super) closed: Vec<(Part, Look)>,
+    /// Whether something of it lets people in.
+    pub(in super::super) is_in_use: bool,
     /// What speaks against its being new.
     pub(in crate::stores) against: Option<String>,
     /// That whoever held a lock before it was started may not have come back yet.
@@ -133,6 +135,7 @@ pub(in super::super) async fn examine(link: &Link, parts: &[Part]) -> Result<Exa
     }
     let against = closed.iter().find_map(|(_, look)| trace(look));
     Ok(Examined {
+        is_in_use: closed.len() < parts.len(),
         against: against.map(str::to_owned),
         young: closed.iter().find_map(|(_, look)| youth(look)),
         closed,
