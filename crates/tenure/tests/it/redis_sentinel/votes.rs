@@ -153,15 +153,37 @@ async fn the_age_of_a_primary_is_no_excuse() {
     let mut short = bid();
     short.ttl = Ttl::new(Duration::from_secs(1)).expect("long enough");
     let acquire = Action::Acquire(short);
-    eventually("it is older than any lease", || {
-        let about = new.command(&["INFO", "server"]);
-        let mut lines = about.lines();
-        let age = lines.find_map(|line| line.strip_prefix("uptime_in_seconds:"));
-        age.filter(|age| age.trim().parse::<u32>().is_ok_and(|age| age > 3))
-            .map(drop)
-    });
+    eventually("it is older than any lease", || is_old(&new));
     fake.change(|says| says.primary = new.port());
     let peer = peer(&url).await;
     let reply = answered(&peer, "it is named", acquire).await;
     assert!(matches!(reply.outcome, Outcome::Busy(_)), "{reply:?}");
+}
+
+/// Nor for a person who says that it is new: a new server is not a new service.
+#[tokio::test]
+async fn a_primary_that_has_replaced_another_is_not_new() {
+    let servers = [RedisServer::start(), RedisServer::start()];
+    let cases = [(2, "have replaced the primary"), (0, "Opened")];
+    for (server, (epoch, outcome)) in servers.iter().zip(cases) {
+        eventually("it is older than any lease", || is_old(server));
+        let says = Says {
+            epoch: Some(epoch),
+            ..Says::naming(server)
+        };
+        let fake = FakeSentinel::start(says).await;
+        let url = format!("redis+sentinel://{}/{SERVICE}?max_ttl=1s", fake.address());
+        let done = tenure::initialize(&url, tenure::Assurance::New).await;
+        let done = format!("{:?}", done.expect("it serves"));
+        assert!(done.contains(outcome), "epoch {epoch}: {done}");
+    }
+}
+
+/// So old that a lease of a second which it may have forgotten has ended.
+fn is_old(server: &RedisServer) -> Option<()> {
+    let about = server.command(&["INFO", "server"]);
+    let mut lines = about.lines();
+    let age = lines.find_map(|line| line.strip_prefix("uptime_in_seconds:"));
+    age.filter(|age| age.trim().parse::<u32>().is_ok_and(|age| age > 3))
+        .map(drop)
 }

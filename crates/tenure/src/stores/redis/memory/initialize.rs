@@ -8,6 +8,7 @@ use tenure_core::{Cause, Error, ErrorKind, Phase, Recovery};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
+use super::super::sentinel::Epoch;
 use super::judge::{greeting, new_life};
 use super::look::{Look, look};
 use super::meet::{self, TRIES, interference};
@@ -133,7 +134,9 @@ pub(in super::super) async fn examine(link: &Link, parts: &[Part]) -> Result<Exa
             }
         }
     }
-    let against = closed.iter().find_map(|(_, look)| trace(look));
+    let against = closed
+        .iter()
+        .find_map(|(_, look)| trace(look).or_else(|| replaced(link, look)));
     Ok(Examined {
         is_in_use: closed.len() < parts.len(),
         against: against.map(str::to_owned),
@@ -189,6 +192,17 @@ pub(super) fn beginning(
 fn is_open(look: &Look) -> bool {
     let record = look.record.as_ref();
     record.is_some_and(|record| record.is_of(&look.seen) && record.phase(look.now) == Phase::Open)
+}
+
+/// That another server was the primary before: that this one is new says nothing about the locks of the service.
+fn replaced(link: &Link, look: &Look) -> Option<&'static str> {
+    link.sentinels.as_ref()?;
+    let place = look.place.as_ref().ok()?.as_deref()?;
+    let before = Epoch::parse(place).is_some_and(|epoch| !epoch.is_first());
+    before.then_some(
+        "its sentinels have replaced the primary of this service before (their config-epoch is not 0): whoever held a \
+         lock on another server may hold it still",
+    )
 }
 
 /// What speaks against its being new, of the record.

@@ -29,6 +29,11 @@ impl Epoch {
     pub(in super::super) fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Self)
     }
+
+    /// Whether nobody has taken the place of another yet.
+    pub(in super::super) fn is_first(self) -> bool {
+        self.0 == 0
+    }
 }
 
 impl fmt::Display for Epoch {
