@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use tenure::{Fence, Mode, OwnerId};
 
-use crate::history::{History, Wanted, What};
+use crate::history::{Fault, History, Wanted, What};
 
 /// All grants and all that was asked for, in order of time.
 #[derive(Debug, Default)]
@@ -110,6 +110,16 @@ impl Holds {
         let mut reading = Reading::default();
         for (index, event) in history.events.iter().enumerate() {
             reading.event(index, event.at, event.process, &event.what);
+        }
+        // A kill is written down before it is carried out, so its process may have written another line since.
+        for (index, event) in history.events.iter().enumerate() {
+            if let What::Fault(Fault {
+                kills: Some(killed),
+                ..
+            }) = &event.what
+            {
+                reading.killed(*killed, event.at, index);
+            }
         }
         reading.holds
     }
@@ -309,11 +319,11 @@ impl Reading {
     fn killed(&mut self, process: u32, at: u64, index: usize) {
         let holds = self.holds.all.iter_mut();
         for hold in holds.filter(|hold| hold.process == process) {
-            hold.end_at(at, index);
+            hold.end_at(at.max(hold.granted), index);
         }
         let acquires = self.holds.acquires.iter_mut();
         for acquire in acquires.filter(|it| it.process == process && it.answered.is_none()) {
-            acquire.answered = Some(at);
+            acquire.answered = Some(at.max(acquire.invoked));
             acquire.answer = Answer::Killed;
             acquire.evidence.push(index);
         }

@@ -118,8 +118,11 @@ mod tests {
         let left = Vec::new();
         sketch.note(5_000, What::End { left });
         assert_eq!(found(&sketch), 1);
-        sketch.killed(120);
-        assert_eq!(found(&sketch), 0);
+        for just_before_or_after in [105, 120] {
+            let mut sketch = sketch.clone();
+            sketch.killed(just_before_or_after);
+            assert_eq!(found(&sketch), 0);
+        }
     }
 
     #[test]

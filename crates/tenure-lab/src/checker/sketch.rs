@@ -7,6 +7,7 @@ use crate::history::{
     Asked, Event, Fault, Granted, History, LostBy, Memory, Said, Step, Terms, Wanted, What, Write,
 };
 
+#[derive(Clone)]
 pub(super) struct Sketch {
     events: Vec<Event>,
     name: String,

@@ -5,7 +5,7 @@
 //! `wait` is how long before `until` the life began, in microseconds; `earlier` when the lives before it
 //! did, the newest first, with commas between, or "-". `witnessed` is that word or "-": whether somebody besides the
 //! server was asked before it was written. `place` is which place the server had, since when: of a cluster the id of
-//! the node and its configuration epoch ("<id>/<epoch>"), under Sentinel the epoch in which a majority named it, else
+//! the node and its configuration epoch (`<id>/<epoch>`), under Sentinel the epoch in which a majority named it, else
 //! "-". Whoever does not know the last words leaves them out.
 
 use std::time::Duration;
