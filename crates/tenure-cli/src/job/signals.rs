@@ -256,7 +256,23 @@ pub(crate) fn stop_self(signal: Signal, group: bool) -> bool {
         }
         libc::sigaction(signal.as_raw(), &raw const before, std::ptr::null_mut());
     }
-    CONTINUED.load(Ordering::Relaxed) != continued_before || ignored_at_start(Signal::CONT)
+    ignored_at_start(Signal::CONT) || was_continued_since(continued_before)
+}
+
+/// Whether CONT has arrived. Any thread of ours may be the one that handles it, and it may do so only after the one that
+/// stopped goes on: each pause lets it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "waits for another thread of this process; no lease depends on it"
+)]
+fn was_continued_since(before: u32) -> bool {
+    (0..50).any(|_| {
+        let is_so = CONTINUED.load(Ordering::Relaxed) != before;
+        if !is_so {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        is_so
+    })
 }
 
 /// Sets what `signal` does: `SIG_DFL` or `SIG_IGN`. Async-signal-safe.
