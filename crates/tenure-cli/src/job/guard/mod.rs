@@ -18,7 +18,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
     SocketType, recv, send, sendmsg, socketpair,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, setsid};
 use tokio::io::unix::AsyncFd;
 
 pub(crate) use process::become_guard_if_asked;
@@ -76,15 +76,17 @@ impl GuardProcess {
         }
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let mut command = Command::new(program);
         // No environment: it needs none, and a password in it would live as long as the guard.
-        let child = Command::new(program)
+        command
             .arg0("tenure-guard")
             .arg(GUARD_WORD)
             .env_clear()
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+            .stderr(Stdio::null());
+        born_in_a_session_of_its_own(&mut command);
+        let child = command.spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let guard = Self {
             pid: pid.ok_or_else(|| io::Error::other("a process id out of range"))?,
@@ -166,5 +168,22 @@ impl GuardProcess {
         let flags = SendFlags::NOSIGNAL;
         sendmsg(self.line(), &[IoSlice::new(&record)], &mut control, flags)?;
         Ok(())
+    }
+}
+
+/// A key stops or ends our whole group, and so do we when the job stops. The job may run by then and the guard, on a busy
+/// machine, not have run its first instruction yet: stopped with us it would guard nobody.
+#[allow(
+    unsafe_code,
+    reason = "a session can only be made by the process that is to be in it"
+)]
+fn born_in_a_session_of_its_own(command: &mut Command) {
+    // SAFETY: one system call between fork and exec; nothing is allocated, locked or dropped. It cannot fail: a process
+    // that was just forked leads no group.
+    unsafe {
+        command.pre_exec(|| {
+            setsid()?;
+            Ok(())
+        });
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{
-    PidfdFlags, Signal, chdir, kill_process_group, pidfd_open, pidfd_send_signal, setsid,
+    PidfdFlags, Signal, chdir, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 
@@ -51,11 +51,9 @@ fn guard() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Leaves everything that tenure and its job share: session, signals, folder, descriptors. A pipe
-/// held open here would keep `tenure run ... | cat` from ending.
+/// Leaves everything that tenure and its job share: signals, folder, descriptors (it was born in a session of its own). A
+/// pipe held open here would keep `tenure run ... | cat` from ending.
 fn seclude() -> Result<OwnedFd, Errno> {
-    // Fails only for a group leader, which is not in the job's way either.
-    let _ = setsid();
     block_all_signals();
     let _ = rustix::thread::set_name(c"tenure-guard");
     let _ = chdir("/");

@@ -36,6 +36,8 @@ pub(super) struct Script {
     pub(super) foreground: bool,
     /// A file whose `flock` tenure and its guard hold.
     pub(super) lock_file: Option<PathBuf>,
+    /// What is started as the guard.
+    pub(super) guard_program: PathBuf,
 }
 
 /// Not a test: what a driver process does. Without a script there is nothing to do.
@@ -93,7 +95,7 @@ fn plan(script: &Script) -> (JobPlan, Option<OwnedFd>) {
     plan.grace = Duration::from_millis(script.grace_millis);
     plan.hold_at_most = script.hold_at_most_millis.map(Duration::from_millis);
     plan.foreground = script.foreground;
-    plan.guard_program = env!("CARGO_BIN_EXE_tenure").into();
+    plan.guard_program.clone_from(&script.guard_program);
     plan.on_lost = match script.on_lost.as_str() {
         "kill" => OnLost::Kill,
         "warn" => OnLost::Warn,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Signal, getsid, kill_process};
 
-use super::world::{Setup, eventually, gone, guard_of, lives, raw};
+use super::world::{Setup, TENURE, eventually, gone, guard_of, lives, raw};
 
 const FAMILY: &str = "echo $$ >$D/pid; sh -c 'echo $$ >$D/child; \
                       sh -c \"echo \\$\\$ >\\$D/grandchild; sleep 1000\" & sleep 1000' & sleep 1000";
@@ -118,6 +118,24 @@ fn the_guard_has_nothing_of_tenures_that_could_keep_anything_waiting() {
     kill_process(guard, Signal::TERM).unwrap();
     kill_process(guard, Signal::HUP).unwrap();
     assert!(lives(guard));
+}
+
+/// The key that stops tenure and its job would stop the guard, too, if the job were quicker to start.
+#[test]
+fn the_guard_is_in_no_group_of_ours_before_its_first_instruction() {
+    let setup = Setup::new("sleep 1000").with(|script| script.guard_program = "/bin/sh".into());
+    let folder = setup.folder.path();
+    // What the shell finds under the word that makes a guard of tenure.
+    let guard = format!(
+        "read -r pid name state parent group session rest </proc/$$/stat\n\
+         echo $group >{0}/group; echo $session >{0}/session; exec {TENURE} __guard\n",
+        folder.display()
+    );
+    std::fs::write(folder.join("__guard"), guard).unwrap();
+    let run = setup.start();
+    let guard = run.guard();
+    assert_eq!(run.pid_in("group"), guard);
+    assert_eq!(run.pid_in("session"), guard);
 }
 
 #[test]

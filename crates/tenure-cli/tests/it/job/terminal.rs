@@ -162,7 +162,7 @@ fn in_a_pipe_the_stop_key_stops_the_job_and_fg_continues_it() {
 fn suspended_for_longer_than_the_lease_the_job_is_gone_and_it_is_79() {
     let mut shell = Shell::new();
     shell.line(&format!(
-        "$T --ttl 1s -- sh -c 'echo $$ >$D/job; exec {READER}'"
+        "$T --ttl 4s -- sh -c 'echo $$ >$D/job; exec {READER}'"
     ));
     shell.line("one");
     shell.expect("got-one");

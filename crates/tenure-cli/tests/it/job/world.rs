@@ -15,6 +15,8 @@ use super::driver::{SCRIPT, Script};
 /// Longer than anything takes on the slowest machine, shorter than anybody's patience.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
+pub(super) const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
+
 /// A lease that no test outlives.
 const LONG: u64 = 3_600_000;
 
@@ -39,6 +41,7 @@ impl Setup {
             orphans: "kill".to_owned(),
             foreground: false,
             lock_file: None,
+            guard_program: TENURE.into(),
         };
         Self {
             folder,
@@ -75,6 +78,7 @@ impl Setup {
             .args(["--exact", "job::driver::driver", "--nocapture"])
             .env(SCRIPT, serde_json::to_string(&self.script).unwrap())
             .env("D", self.folder.path())
+            .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
