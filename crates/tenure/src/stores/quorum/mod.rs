@@ -223,16 +223,13 @@ impl Shared {
         self.node_timeout + ADRIFT
     }
 
-    /// The fence to propose: the time by the clocks of the members, where none that is far off counts, nor one that
-    /// was read long ago unless there is no other.
+    /// The fence to propose: the time by the clocks of all members, where none that is far off counts. One that was not read
+    /// lately is carried on: without it, the lower of two that were read first would decide alone.
     fn proposal(&self, now: Moment) -> Fence {
-        let clocks = |wanted: &dyn Fn(&Member) -> bool| {
-            let members = self.members.iter().filter(|member| wanted(member));
-            let clocks = members.filter_map(|member| member.clock_at(now));
-            agreement::median(clocks.map(Timestamp::as_micros).collect())
-        };
-        let newly = clocks(&|member| member.was_read(now, CLOCK_READ));
-        Fence::from_u64(newly.or_else(|| clocks(&|_| true)).unwrap_or(1))
+        let clocks = self.members.iter();
+        let clocks = clocks.filter_map(|member| member.clock_at(now));
+        let median = agreement::median(clocks.map(Timestamp::as_micros).collect());
+        Fence::from_u64(median.unwrap_or(1))
     }
 
     /// Whether this can be asked of a quorum at all.

@@ -132,3 +132,23 @@ async fn a_fence_is_near_the_clocks_of_the_members_also_after_a_month() {
     let apart = guard.fence().as_u64().abs_diff(now);
     assert!(apart < 1_000_000, "{} s apart", apart / 1_000_000);
 }
+
+/// Two of three have been read, and the first of them is two days late: what is known of the third counts as well.
+#[tokio::test(start_paused = true)]
+async fn a_clock_far_behind_sets_no_fence_back_after_a_pause() {
+    for behind in 0..3 {
+        let clocks: Vec<_> = (0..3).map(|_| Arc::new(VirtualClock::new())).collect();
+        let right = (behind + 1) % 3;
+        for (index, clock) in clocks.iter().enumerate() {
+            clock.jump(secs(if index == behind { 0 } else { 2 * 86_400 }));
+        }
+        let quorum = Quorum::on(&clocks);
+        let tenure = quorum.client().await;
+        quorum.pass(secs(301)).await;
+        quorum.all([(behind + 2) % 3], Fault::Delay(millis(40)));
+        let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
+        let now = clocks[right].now().as_nanos() / 1_000;
+        let apart = guard.fence().as_u64().abs_diff(now);
+        assert!(apart < 1_000_000, "{} s apart", apart / 1_000_000);
+    }
+}
