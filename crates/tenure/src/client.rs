@@ -220,6 +220,9 @@ impl Tenure {
                             Outcome::Released | Outcome::Forgotten { .. }
                         );
                         released += usize::from(ended);
+                        if hold.is_in_flight() {
+                            keeper.run(Errand::release(hold));
+                        }
                     }
                     Err(error) => {
                         keeper.run(Errand::release(hold));

@@ -129,11 +129,14 @@ impl Hold {
             .mode
     }
 
-    pub(crate) fn set_mode(&self, mode: Mode) {
-        self.terms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .mode = mode;
+    /// Makes an exclusive hold a shared one if nobody else relies on it, `alone`. Answers how it is held then. Nobody sees
+    /// it shared before that is sure.
+    pub(crate) fn share(&self, alone: impl FnOnce() -> bool) -> Mode {
+        let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        if terms.mode == Mode::Exclusive && alone() {
+            terms.mode = Mode::Shared;
+        }
+        terms.mode
     }
 
     pub(crate) fn ttl(&self) -> Ttl {

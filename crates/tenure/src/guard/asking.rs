@@ -51,8 +51,11 @@ impl Asking {
             let convert = Action::Convert(Convert { owner, fence });
             match self.link.ask(&hold.name, convert).await?.outcome {
                 Outcome::Converted { .. } => Ok(()),
-                // It takes the hold back in the mode that it has now.
-                Outcome::Forgotten { .. } => self.renew(hold.ttl()).await,
+                // It takes the hold back in the mode that it has now, unless it was given up meanwhile.
+                Outcome::Forgotten { .. } => {
+                    ensure(hold, &self.link)?;
+                    self.renew(hold.ttl()).await
+                }
                 Outcome::NotHeld { forced } => Err(lose(hold, &Loss::not_held(forced))),
                 Outcome::Conflict { in_force } => Err(not_a_writer(hold, in_force)),
                 other => Err(out_of_place("convert", &other)),

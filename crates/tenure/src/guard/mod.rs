@@ -195,6 +195,9 @@ impl Guard {
     /// that is handed on to another task here is not asked about at the store: if it was ended there
     /// by force a moment ago, only the next holder is told.
     ///
+    /// A renewal that is under way is waited for, also that of an [`extend`](Self::extend) or [`downgrade`](Self::downgrade)
+    /// that was dropped: for up to two seconds if the store does not answer it.
+    ///
     /// # Errors
     /// [`ErrorKind::Lost`] if it was over before: others may have held the lock meanwhile.
     /// [`ErrorKind::Unavailable`] if the store could not be told before the lease ended by itself.
@@ -214,7 +217,8 @@ impl Guard {
     }
 
     /// Leaves the lease in the store for exactly another `rest` (at least 100 ms) and forgets about
-    /// it: nobody renews or releases it, and it outlives this process.
+    /// it: nobody renews or releases it, and it outlives this process. Waits for renewals that are under way as
+    /// [`release`](Self::release) does: one that came later would prolong it.
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] if the hold is over; [`ErrorKind::Conflict`] while other guards of the
@@ -271,23 +275,19 @@ impl Guard {
     /// Counts as shared from here on, unless somebody relies on its being exclusive.
     fn share(&self) -> Result<(), Error> {
         let hold = self.hold();
-        let mode = hold.mode();
-        if let Mode::Permits(_) = mode {
-            return Err(asking::not_a_writer(hold, mode.kind()));
-        }
-        // First the mode, then the look: whoever enters again does it the other way round.
-        hold.set_mode(Mode::Shared);
-        if mode == Mode::Exclusive && Arc::strong_count(&self.shared) > 1 {
-            hold.set_mode(mode);
-            return Err(Error::new(
+        // Whoever enters again is counted first, and looks at the mode then.
+        let alone = || Arc::strong_count(&self.shared) == 1;
+        match hold.share(alone) {
+            Mode::Permits(_) => Err(asking::not_a_writer(hold, hold.mode().kind())),
+            Mode::Exclusive => Err(Error::new(
                 ErrorKind::Conflict,
                 format!(
                     "other guards of this owner rely on writing {:?}: release them first",
                     hold.name
                 ),
-            ));
+            )),
+            Mode::Shared => Ok(()),
         }
-        Ok(())
     }
 
     fn asking(&self) -> Result<Asking, Error> {

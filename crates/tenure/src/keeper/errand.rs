@@ -26,6 +26,9 @@ pub(crate) struct Errand {
     /// After this long, what is to be undone has ended by itself.
     matters_for: Duration,
     times: Times,
+    /// It is run once more after the last renewal of this has landed: a store that recovers takes one that arrives later for a
+    /// holder that comes back.
+    hold: Option<Arc<Hold>>,
 }
 
 /// How often an errand is run.
@@ -39,15 +42,10 @@ pub(crate) enum Times {
 
 impl Errand {
     /// Ends a hold.
-    pub(crate) fn release(hold: &Hold) -> Self {
-        // A store that recovers takes a renewal that arrives after this for a holder that comes back.
-        let times = match hold.is_in_flight() {
-            true => Times::Twice,
-            false => Times::Once,
-        };
+    pub(crate) fn release(hold: &Arc<Hold>) -> Self {
         Self {
             due: hold.kept_until(),
-            times,
+            hold: Some(hold.clone()),
             ..Self::give_back(hold.name.clone(), hold.lease, hold.longest_ttl())
         }
     }
@@ -60,6 +58,7 @@ impl Errand {
             due: AT_ONCE,
             matters_for: crate::acquire::longest(ttl),
             times: Times::Once,
+            hold: None,
         }
     }
 
@@ -71,6 +70,7 @@ impl Errand {
             due: AT_ONCE,
             matters_for: ttl.duration() + crate::acquire::ALIVE_FOR,
             times,
+            hold: None,
         }
     }
 }
@@ -98,6 +98,16 @@ struct Open {
     due: Timestamp,
     until: Moment,
     times: Times,
+    hold: Option<Arc<Hold>>,
+    /// It was done while a renewal of this was on its way.
+    lands: Option<Arc<Hold>>,
+}
+
+impl Open {
+    /// Whether a renewal may arrive after it.
+    fn is_early(&self) -> bool {
+        self.hold.as_ref().is_some_and(|hold| hold.is_in_flight())
+    }
 }
 
 impl Errands {
@@ -116,6 +126,8 @@ impl Errands {
             due: errand.due,
             until: self.link.now().plus(errand.matters_for),
             times: errand.times,
+            hold: errand.hold,
+            lands: None,
         });
     }
 
@@ -147,18 +159,32 @@ impl Errands {
             biased;
             Some((shard, again)) = self.calls.next() => {
                 self.ready.arrived(shard);
-                if !again.is_empty() {
-                    let pause = self.link.clock().sleep(random::jittered(PAUSE));
-                    self.pauses.push(Box::pin(async move {
-                        pause.await;
-                        again
-                    }));
-                }
+                self.pause(again);
             }
             Some(rested) = self.pauses.next() => {
                 rested.into_iter().for_each(|open| self.queue(open));
             }
             else => std::future::pending().await,
+        }
+    }
+
+    fn pause(&mut self, again: Vec<Open>) {
+        let mut later = Vec::new();
+        for mut open in again {
+            match open.lands.take() {
+                Some(hold) => self.pauses.push(Box::pin(async move {
+                    hold.landed().await;
+                    vec![open]
+                })),
+                None => later.push(open),
+            }
+        }
+        if !later.is_empty() {
+            let pause = self.link.clock().sleep(random::jittered(PAUSE));
+            self.pauses.push(Box::pin(async move {
+                pause.await;
+                later
+            }));
         }
     }
 
@@ -179,11 +205,16 @@ async fn call(link: Arc<Link>, batch: Vec<Open>) -> Vec<Open> {
         return again;
     }
     let requests: Vec<Request> = batch.iter().map(|open| open.request.clone()).collect();
+    let early: Vec<bool> = batch.iter().map(Open::is_early).collect();
     let answers = link.ask_all(&requests, CALL_LIMIT).await;
     let now = link.now();
-    for (mut open, answer) in batch.into_iter().zip(answers) {
+    for ((mut open, early), answer) in batch.into_iter().zip(early).zip(answers) {
         let repeated = match answer {
-            Ok(_) => std::mem::replace(&mut open.times, Times::Once) == Times::Twice,
+            Ok(_) => {
+                open.lands = open.hold.take().filter(|_| early);
+                let times = std::mem::replace(&mut open.times, Times::Once);
+                times == Times::Twice || open.lands.is_some()
+            }
             Err(error) => error.retry() == Retry::Later,
         };
         if repeated && now < open.until {

@@ -171,7 +171,8 @@ impl Work {
                 }
             }
         }
-        // Nobody holds anything any more; what is left are errands.
+        // Nobody holds anything any more; what is left are errands. Those do not wait for renewals that nobody drives.
+        drop(self.renewals);
         bounded(&**self.link.clock(), LAST_ERRANDS, self.errands.finish()).await;
     }
 
@@ -251,7 +252,7 @@ impl Work {
 
     /// It ended here before the store confirmed. Lost is final, so a lost one is given back; one that
     /// was given up is not ours any more: it may have been handed on.
-    fn renewed_too_late(&mut self, hold: &Hold) {
+    fn renewed_too_late(&mut self, hold: &Arc<Hold>) {
         if let Some(Loss::Expired | Loss::HeldTooLong) = hold.loss() {
             self.errands.add(Errand::release(hold));
         }

@@ -1,5 +1,8 @@
 //! Re-entry: an owner enters its own locks again, and must leave as often.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::FutureExt;
 use tenure::test_util::{Fault, Rule};
 use tenure::{Attempt, ErrorKind, Mode};
 
@@ -57,6 +60,31 @@ async fn a_writer_may_read_and_a_reader_that_wants_to_write_is_refused() {
     let error = owner.rwlock("doc").write().try_acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     reader.ensure().unwrap();
+}
+
+/// What renews at the same time would have a store that forgot take it back as a shared one.
+#[tokio::test]
+async fn a_downgrade_that_is_refused_is_not_shared_for_a_moment() {
+    let world = World::new().await;
+    let owner = world.tenure.owner();
+    let outer = owner.rwlock("x").write().acquire().await.unwrap();
+    let inner = owner.rwlock("x").write().acquire().await.unwrap();
+    let refused = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            let mut looks = std::iter::from_fn(|| {
+                let done = refused.load(Ordering::Acquire);
+                (!done).then(|| inner.mode())
+            });
+            looks.all(|mode| mode == Mode::Exclusive)
+        });
+        for _ in 0..20_000 {
+            let error = outer.downgrade().now_or_never().unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict);
+        }
+        refused.store(true, Ordering::Release);
+        assert!(looking.join().unwrap(), "shared for a moment");
+    });
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,8 @@ mod client_outage;
 #[cfg(feature = "test-util")]
 mod client_owner;
 #[cfg(feature = "test-util")]
+mod client_recovering;
+#[cfg(feature = "test-util")]
 mod client_renewal;
 mod client_runtime;
 #[cfg(all(feature = "test-util", any(feature = "redis", feature = "sqlite")))]
