@@ -87,8 +87,12 @@ impl Round {
                 afterwards.renewed(keep, self.sent);
                 return;
             }
-            (Action::ForceRelease(_), None) => {
-                // The holder may not hear of it and go on.
+            (
+                Action::Release(_) | Action::ForceRelease(_),
+                None | Some(Outcome::Forgotten { .. }),
+            ) => {
+                // Whoever relies on it may not hear of it and go on, also if it was taken here: others may have its lease. A
+                // holder that gives it up asks again.
                 afterwards.released(keep, keep.rest(outcome, None));
                 return self.end_the_rest(keep, &keep.rest(outcome, None));
             }

@@ -58,3 +58,28 @@ async fn what_was_prolonged_elsewhere_is_not_released_by_whoever_left_it() {
     quorum.pass(secs(10)).await;
     assert_eq!(quorum.votes("x").await, 3, "somebody relies on them");
 }
+
+/// Whoever took it is told that its release failed. Nothing may come of it long after that: somebody else may rely on the lease.
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_release_failed_is_not_ended_much_later_by_whoever_took_it() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let lock = one.lock("x").ttl(secs(600));
+    let guard = acquired(lock.try_acquire().await.unwrap());
+    others_act().await;
+    let lease = guard.into_lease();
+    for member in &quorum.members {
+        for word in ["release", "cancel"] {
+            member.script(Rule::on(word).does(Fault::Fail));
+        }
+    }
+    one.release_lease("x", lease).await.unwrap_err();
+    quorum.pass(secs(60)).await;
+    let long = Ttl::new(secs(600)).unwrap();
+    two.renew_lease("x", lease, long).await.unwrap();
+    for member in &quorum.members {
+        member.behave();
+    }
+    quorum.pass(secs(60)).await;
+    assert_eq!(quorum.votes("x").await, 3, "somebody relies on them");
+}
