@@ -42,7 +42,6 @@ pub(super) async fn confirmed(
         let named = |(_, look, _): &(Part, Look, Beginning)| look.place.clone().map(drop);
         return begins.iter().map(named).collect();
     }
-    let deadline = deadline.min(link.clock.now().plus(PATIENCE));
     let Some(member) = link.options.keys.member() else {
         return vec![Ok(()); begins.len()];
     };
@@ -58,6 +57,8 @@ pub(super) async fn confirmed(
             .filter(|(_, (_, look, _))| is_promoted(look) == promoted)
             .map(|(index, (part, ..))| (index, part.unwrap_or_default()))
             .unzip();
+        // Those who do not agree on the first ones are asked again for a while: the others have their own time.
+        let deadline = deadline.min(link.clock.now().plus(PATIENCE));
         let confirming = nodes.confirm_beginning(node, &slots, promoted, deadline);
         for (index, confirmed) in indices.into_iter().zip(confirming.await) {
             outcomes[index] = confirmed;
@@ -84,14 +85,57 @@ pub(super) fn is_witnessed(link: &Link, look: &Look) -> bool {
 
 /// Whether a node may have its voice from another, whose place it took. A record tells who had the slot when its
 /// data was written, and in which epoch: a promotion raises it, so that one who was promoted *back* is found out, too.
-/// Without one it has to be asked of the server, which shows it also after a restart if it has had replicas itself.
+/// Without one, and with one that was written without asking anybody, it has to be asked of the server, which shows it
+/// also after a restart if it has had replicas itself.
 fn is_promoted(look: &Look) -> bool {
     match (place_of(&look.text), &look.place) {
-        (Some(wrote), Ok(Some(place))) => wrote != place,
+        (Some(wrote), Ok(Some(place))) if says_witnessed(&look.text) => wrote != place,
         _ => look.seen.took_over,
     }
 }
 
 fn gone() -> Failure {
     Failure::new(ErrorKind::Unavailable, "the store was dropped")
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Seen, Timestamp};
+
+    use super::*;
+
+    fn look(text: &str, took_over: bool) -> Look {
+        let now = Timestamp::from_micros(100_000_000);
+        Look {
+            text: text.to_owned(),
+            record: None,
+            seen: Seen {
+                run: "run".into(),
+                line: "line".into(),
+                took_over,
+                age: Duration::ZERO,
+                durable: false,
+                has_replicas: false,
+                wiped: false,
+                now,
+            },
+            wipes: None,
+            now,
+            place: Ok(Some("node/2".to_owned())),
+            pending: Duration::ZERO,
+            is_replica: false,
+        }
+    }
+
+    #[test]
+    fn only_what_witnesses_have_confirmed_tells_that_a_node_was_not_promoted() {
+        let record = |words| format!("v1 0000000000000007 1 run line 1 - missed 1 - {words}");
+        let is = |words, took_over| is_promoted(&look(&record(words), took_over));
+        assert!(!is("witnessed node/2", true), "it has written so itself");
+        assert!(is("witnessed node/1", false), "it has another epoch now");
+        assert!(is("witnessed other/2", false), "another has written so");
+        assert!(is("- node/2", true), "nobody was asked");
+        assert!(!is("- node/2", false));
+        assert!(is_promoted(&look("", true)) && !is_promoted(&look("", false)));
+    }
 }
