@@ -248,7 +248,7 @@ fn youth(look: &Look) -> Option<String> {
     })
 }
 
-fn hidden(link: &Link, part: Part) -> Failure {
+pub(super) fn hidden(link: &Link, part: Part) -> Failure {
     let key = link.options.keys.record(part);
     Failure::new(
         ErrorKind::Forbidden,

@@ -1,6 +1,6 @@
 //! Writing down that lives begin: [`settle`].
 
-use redis::Pipeline;
+use redis::{Pipeline, Value};
 use tenure_core::{Moment, Recovery};
 
 use super::super::connection::{Link, Live};
@@ -52,7 +52,7 @@ pub(super) async fn settle_each(
 }
 
 /// Writes records, whether or not anybody has confirmed the server, saying so; answers for each whether it was
-/// written.
+/// written. If not, something has changed, or the slot is elsewhere by now: another look tells.
 pub(super) async fn write(
     link: &Link,
     live: &Live,
@@ -93,10 +93,38 @@ pub(super) async fn write(
     }
     let values = link.send_all(live, &commands, deadline).await?;
     let values = values.into_iter().skip(usize::from(hash.is_some()));
-    let begun = values.map(|value| match text_of(value) {
+    Ok(values.map(is_begun).collect())
+}
+
+/// A node that does not serve the slot for now has it still, with the record that is there.
+fn is_begun(value: Value) -> Result<bool, Failure> {
+    match text_of(value) {
         Ok(said) => Ok(said == "begun"),
-        Err(failure) if failure.redirect.is_some() => Ok(false),
+        Err(failure) if failure.is_elsewhere() => Ok(false),
         Err(failure) => Err(failure),
-    });
-    Ok(begun.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_cannot_do_for_now_is_an_error_and_what_has_changed_is_looked_at_again() {
+        let said = |text: &str| {
+            let kind = if text.contains(' ') { '-' } else { '+' };
+            let line = format!("{kind}{text}\r\n");
+            redis::parse_redis_value(line.as_bytes()).expect("well formed")
+        };
+        assert_eq!(is_begun(said("begun")), Ok(true));
+        for text in ["again", "MOVED 7 other:1", "ASK 7 other:1"] {
+            assert_eq!(is_begun(said(text)), Ok(false), "{text}");
+        }
+        for text in [
+            "CLUSTERDOWN Hash slot not served",
+            "LOADING Redis is loading the dataset in memory",
+        ] {
+            assert!(is_begun(said(text)).is_err(), "{text}");
+        }
+    }
 }

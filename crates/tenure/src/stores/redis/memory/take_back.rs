@@ -4,8 +4,9 @@ use tenure_core::{Cause, Error};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
-use super::initialize::{Examined, beginning};
+use super::initialize::{Examined, beginning, hidden};
 use super::look::look;
+use super::meet::{TRIES, interference};
 use super::settle::write;
 use super::{AT_ONCE, Part};
 
@@ -24,14 +25,22 @@ pub(super) async fn take_back(links: &[&Link], found: &[Examined]) -> Result<(),
 
 /// One slot that cannot be closed keeps none of the others open.
 async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {
-    let whole = link.options.caution.max_ttl.duration();
     let mut closed = Ok(());
     for parts in parts.chunks(AT_ONCE) {
+        closed = closed.and(close_together(link, parts).await);
+    }
+    closed
+}
+
+async fn close_together(link: &Link, parts: &[Part]) -> Result<(), Failure> {
+    let whole = link.options.caution.max_ttl.duration();
+    let (mut parts, mut closed) = (parts.to_vec(), Ok(()));
+    for _ in 0..TRIES {
         let deadline = link.deadline();
         let live = link.live(deadline).await?;
-        let looks = look(link, &live, parts, deadline).await?;
-        let looks = parts.iter().copied().zip(looks.into_iter().flatten());
-        let (opened, looked) = opened_among(looks, |look| {
+        let looks = look(link, &live, &parts, deadline).await?;
+        let looks = looks.ok_or_else(|| hidden(link, parts[0]))?;
+        let (opened, looked) = opened_among(parts.into_iter().zip(looks), |look| {
             let record = look.record.as_ref();
             record.is_some_and(|record| record.cause == Cause::Vouched)
         });
@@ -43,11 +52,21 @@ async fn close(link: &Link, parts: &[Part]) -> Result<(), Failure> {
         }
         // Confirmed or not: it was open until now.
         let begins: Vec<_> = begins.iter().collect();
-        for written in write(link, &live, &begins, false, deadline).await? {
-            closed = closed.and(written.map(drop));
+        let written = write(link, &live, &begins, false, deadline).await?;
+        parts = Vec::new();
+        for ((part, ..), written) in begins.into_iter().zip(written) {
+            match written {
+                Ok(true) => {}
+                // Something has changed since we looked, and it may be open still.
+                Ok(false) => parts.push(*part),
+                Err(failure) => closed = closed.and(Err(failure)),
+            }
+        }
+        if parts.is_empty() {
+            return closed;
         }
     }
-    closed
+    closed.and(Err(interference()))
 }
 
 /// Those of these parts that are open because somebody said so, and what kept us from looking at others. A slot that is
