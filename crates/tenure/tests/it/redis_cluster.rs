@@ -160,6 +160,15 @@ async fn a_slot_that_nobody_has_is_an_error_that_says_so() {
         .await;
     });
     futures_util::future::join_all(asking).await;
+
+    let refused = tenure::initialize(&url, tenure::Assurance::NothingIsHeld).await;
+    let error = refused.expect_err("the cluster is down");
+    let says_so = error.to_string().contains("nobody has that slot");
+    assert!(says_so, "{error}");
+    let findings = peer.store.diagnose().await.expect("it tells its slots");
+    let recovery = findings.iter().find(|it| it.subject.contains("recovery"));
+    let recovery = recovery.expect("a word about it");
+    assert_eq!(recovery.severity, Severity::Warning, "{}", recovery.detail);
 }
 
 #[tokio::test]

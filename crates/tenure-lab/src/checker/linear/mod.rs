@@ -31,8 +31,8 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) -> Reach {
     match case.history.terms() {
         None => return Reach::none("what the store is like is not said: there is no `run`"),
         Some(terms) if !terms.one_machine => {
-            let why =
-                "each lock is several state machines (a quorum), and no order of steps need exist";
+            let why = "a lock may be kept by several servers, at once or one after the other, and no order of \
+                       steps need exist";
             return Reach::none(why);
         }
         Some(_) => {}

@@ -74,23 +74,31 @@ impl Failure {
         }
     }
 
+    /// The same, of a node of a cluster that we know to be one.
+    pub(super) fn at_node(self) -> Self {
+        match self.redirect.clone() {
+            Some(redirect) => self.in_cluster(&redirect),
+            None => self,
+        }
+    }
+
     /// The same, when a cluster has not come to itself in time.
     pub(super) fn in_cluster(self, redirect: &Redirect) -> Self {
         let (kind, message) = match redirect {
             Redirect::Moved { .. } => (
                 ErrorKind::Unavailable,
-                "the nodes of the cluster do not agree on who has the slot of this lock: try again \
+                "the nodes of the cluster do not agree on who has this slot: try again \
                  in a moment",
             ),
             Redirect::Moving => (
                 ErrorKind::Refused,
-                "the cluster is moving the slot of this lock to another node, and it cannot be used \
+                "the cluster is moving the slot to another node, and its locks cannot be used \
                  meanwhile: try again in a moment",
             ),
             Redirect::Down => (
                 ErrorKind::Unavailable,
-                "the cluster does not serve this lock: the node that has its slot is down, too many \
-                 others are, or nobody has that slot (`redis-cli --cluster check` says which)",
+                "the cluster does not serve this slot: the node that has it is down, too many others \
+                 are, or nobody has that slot (`redis-cli --cluster check` says which)",
             ),
             Redirect::Loading => return self,
         };

@@ -105,6 +105,7 @@ pub(super) async fn look(
     seen.run = link.options.run_here(&seen.run, IN_DATABASE).into();
     let texts = records.into_iter().map(|record| match record {
         Value::Nil => Ok(String::new()),
+        value if is_node => text_of(value).map_err(Failure::at_node),
         value => text_of(value),
     });
     let texts: Vec<Result<String, Failure>> = texts.collect();

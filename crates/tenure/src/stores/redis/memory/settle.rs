@@ -101,7 +101,7 @@ fn is_begun(value: Value) -> Result<bool, Failure> {
     match text_of(value) {
         Ok(said) => Ok(said == "begun"),
         Err(failure) if failure.is_elsewhere() => Ok(false),
-        Err(failure) => Err(failure),
+        Err(failure) => Err(failure.at_node()),
     }
 }
 

@@ -75,10 +75,11 @@ impl Survey {
     }
 }
 
-/// Looks at all slots of the node at the other end of `link`; `None` if it does not tell who it is.
+/// Looks at all slots of the node at the other end of `link`, without those that are elsewhere by now; `None` if it
+/// does not tell who it is.
 ///
 /// # Errors
-/// If it cannot be asked.
+/// If it cannot be asked, or does not serve them.
 pub(in super::super) async fn survey(link: &Link) -> Result<Option<Survey>, Failure> {
     let mut survey = Survey {
         now: Timestamp::from_micros(0),
@@ -92,9 +93,12 @@ pub(in super::super) async fn survey(link: &Link) -> Result<Option<Survey>, Fail
             return Ok(None);
         };
         for (part, look) in parts.iter().zip(looks) {
-            let (Some(slot), Ok(look)) = (part, look) else {
-                continue;
+            let look = match look {
+                Ok(look) => look,
+                Err(failure) if failure.is_elsewhere() => continue,
+                Err(failure) => return Err(failure),
             };
+            let Some(slot) = part else { continue };
             survey.now = look.now;
             survey.slots += 1;
             let its = |record: &Record| record.is_of(&look.seen);
