@@ -1,8 +1,11 @@
 //! What a caller sees when a Redis server, or the way to it, fails; and that nothing is granted twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tenure::clock::SystemClock;
 use tenure::core::{Action, Outcome};
+use tenure::stores::redis::RedisStore;
 use tenure::{ErrorKind, Lease, Mode, Retry, Store};
 
 use crate::redis_store::{peer, scripts_run, store};
@@ -56,6 +59,27 @@ async fn a_killed_connection_comes_back_and_waiters_are_told_to_ask_again() {
         );
         waiter.is_told(next.owner).await;
     }
+}
+
+#[tokio::test]
+async fn whoever_only_looks_writes_nothing_when_its_connection_comes_back_either() {
+    let server = RedisServer::start();
+    let clock = Arc::new(SystemClock::start().expect("a clock"));
+    let url = format!("redis://{}?recovery=strict", server.address());
+    let looking = RedisStore::connect_to_look(&url, clock).await;
+    let reader = Peer::new(looking.expect("it serves")).await;
+    for times in 1..=2 {
+        server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        let missed = async || (reader.mailbox.missed() >= times).then_some(());
+        eventually_async("it listens again", missed).await;
+        // Whatever is said on a new connection has been said by then.
+        for _ in 0..10 {
+            let looked = async || reader.try_ask("lock", Action::Inspect).await.ok();
+            eventually_async("it answers", looked).await;
+        }
+    }
+    assert_eq!(server.command(&["DBSIZE"]), "0");
 }
 
 #[tokio::test]

@@ -167,13 +167,10 @@ pub(super) async fn greet(link: &Link, live: &Live, deadline: Moment) -> Result<
     greeted.into_iter().try_for_each(|known| known.map(drop))
 }
 
-/// Says hello again on a new connection, to all that is known.
+/// Says hello again on a new connection, to all that is known. Whoever has only looked knows nothing, and says nothing.
 pub(super) async fn greet_again(link: &Link, live: &Live, deadline: Moment) {
-    let parts = match link.options.keys.member() {
-        Some(_) => link.memory.parts(),
-        None => vec![None],
-    };
-    let parts: Vec<_> = parts.into_iter().map(|part| (part, None)).collect();
+    let parts = link.memory.parts().into_iter();
+    let parts: Vec<_> = parts.map(|part| (part, None)).collect();
     for parts in parts.chunks(AT_ONCE) {
         greet_all(link, live, parts, deadline).await;
     }
