@@ -158,6 +158,16 @@ async fn a_user_without_rights_learns_which_are_missing() {
             .any(|finding| finding.severity == Severity::Warning
                 && finding.detail.contains("CONFIG"))
     );
+    // Nor who the server is: what others have recorded about it may be of an earlier start.
+    peer(&server).await;
+    let findings = enough.store.diagnose().await.unwrap();
+    let recovery = findings.iter().find(|it| it.subject == "recovery").unwrap();
+    assert_eq!(recovery.severity, Severity::Warning, "{}", recovery.detail);
+    assert!(
+        recovery.detail.contains("recorded that"),
+        "{}",
+        recovery.detail
+    );
 
     let deaf = Peer::deaf(store(&user("deaf", &format!("~* resetchannels {all}"))).await);
     let error = deaf.listen().await.unwrap_err();

@@ -12,7 +12,7 @@ use tenure_core::{Error, Finding, Phase, Recovery, Severity, Spelled, Timestamp}
 use super::connection::Link;
 use super::errors::Failure;
 use super::listing::{ask, time};
-use super::memory::{self, Caution, Outlook};
+use super::memory::{self, Basis, Caution, Outlook};
 use about::{About, Facts, Said};
 
 /// How many round trips are timed.
@@ -96,7 +96,7 @@ async fn recovery(link: &Link) -> Finding {
         Ok(Some(Err(failure))) | Err(failure) => return unknown(subject, &failure),
         Ok(None) => None,
     };
-    let Some(Outlook { record, begun, now }) = outlook else {
+    let Some(Outlook { record, basis, now }) = outlook else {
         return warning(
             subject,
             "unknown, because this user may not call INFO, and nobody else has recorded anything: if the \
@@ -125,6 +125,12 @@ async fn recovery(link: &Link) -> Finding {
                 ),
             ),
         ),
+        Phase::Open if basis == Basis::Hearsay => warning(
+            subject,
+            "unknown, because this user may not call INFO: somebody has recorded that the server remembers, but perhaps \
+             before it was last started. If it forgets, and nobody else uses it who sees that, it gives away locks \
+             that are held (allow +info)",
+        ),
         Phase::Open => fine(
             subject,
             format!(
@@ -132,7 +138,7 @@ async fn recovery(link: &Link) -> Finding {
                 Spelled(record.max_ttl)
             ),
         ),
-        Phase::Recovering { until } if !begun => warning(
+        Phase::Recovering { until } if basis == Basis::Foreseen => warning(
             subject,
             format!(
                 "{}: whoever first asks for a lock waits {}, so that all that it may have forgotten has \

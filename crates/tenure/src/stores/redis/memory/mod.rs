@@ -27,7 +27,7 @@ use super::errors::Failure;
 use super::sentinel::Epoch;
 
 pub(super) use look::facts;
-pub(super) use outlook::{Outlook, outlooks, recovering};
+pub(super) use outlook::{Basis, Outlook, outlooks, recovering};
 pub(super) use record::because;
 use record::read;
 

@@ -17,10 +17,20 @@ use super::{AT_ONCE, Part};
 pub(in super::super) struct Outlook {
     /// The record of its life, or what would be recorded if somebody said hello now.
     pub(in super::super) record: Record,
-    /// Whether that life has begun. If not, it does with the first who asks for a lock.
-    pub(in super::super) begun: bool,
+    pub(in super::super) basis: Basis,
     /// What the server's clock shows.
     pub(in super::super) now: Timestamp,
+}
+
+/// What the record of an [`Outlook`] is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Basis {
+    /// Its life has begun, and goes on.
+    Begun,
+    /// It begins with the first who asks for a lock.
+    Foreseen,
+    /// Somebody has written it, perhaps to another start of the server, or to another server: this user may not see.
+    Hearsay,
 }
 
 impl Outlook {
@@ -29,14 +39,6 @@ impl Outlook {
         match self.record.phase(self.now) {
             Phase::Open => None,
             Phase::Recovering { until } => Some(until.since(self.now)),
-        }
-    }
-
-    fn of_begun(record: Record, now: Timestamp) -> Self {
-        Self {
-            record,
-            begun: true,
-            now,
         }
     }
 
@@ -54,7 +56,7 @@ impl Outlook {
                 cause: beginning.cause,
                 began: began.take(tenure_core::LIVES_KEPT).collect(),
             },
-            begun: false,
+            basis: Basis::Foreseen,
             now,
         }
     }
@@ -106,7 +108,13 @@ pub(in super::super) async fn outlooks(
     let Some(looks) = look(link, &live, parts, deadline).await? else {
         let now = super::super::listing::time(link).await?;
         let met = written(link, &live, parts, deadline).await.into_iter();
-        let outlook = |met: Met| Some(Outlook::of_begun(met.record?, now));
+        let outlook = |met: Met| {
+            Some(Outlook {
+                record: met.record?,
+                basis: Basis::Hearsay,
+                now,
+            })
+        };
         return Ok(met.map(|met| Ok(met?.and_then(outlook))).collect());
     };
     let outlook = |(part, look): (&Part, Result<Look, Failure>)| {
@@ -116,7 +124,11 @@ pub(in super::super) async fn outlooks(
         }
         let now = look.now;
         Ok(match judge(link, *part, look)? {
-            Judged::Met(met) => met.record.map(|record| Outlook::of_begun(record, now)),
+            Judged::Met(met) => met.record.map(|record| Outlook {
+                record,
+                basis: Basis::Begun,
+                now,
+            }),
             Judged::Begins(look, beginning) => Some(Outlook::of_beginning(&look, beginning)),
         })
     };
