@@ -91,9 +91,11 @@ impl Link {
         opened.unwrap_or_else(|| Err(Failure::unconnected(patience, &address)))
     }
 
-    /// Half of a call at most, so that what was not to be had at once can be tried again.
     fn connect_timeout(&self) -> Duration {
-        CONNECT_TIMEOUT.max(self.options.call_timeout / 2)
+        let caution = &self.options.caution;
+        let elsewhere = self.sentinels.as_ref();
+        let protected = elsewhere.map(|_| caution.max_ttl.duration());
+        connect_timeout(self.options.call_timeout, protected)
     }
 
     /// Opens the connection, with RESP3 unless the URL or the server says otherwise.
@@ -227,6 +229,14 @@ impl Link {
     }
 }
 
+/// Half of a call at most, so that what was not to be had at once can be tried again. Where another server may take the
+/// place of one that is down, whoever holds a lease (at most so `protected`) has to be there in time to renew it.
+fn connect_timeout(call_timeout: Duration, protected: Option<Duration>) -> Duration {
+    let patience = call_timeout / 2;
+    let patience = protected.map_or(patience, |protected| patience.min(protected / 6));
+    patience.max(CONNECT_TIMEOUT)
+}
+
 /// Refuses a server that is not, or is no longer, a primary: a sentinel may be wrong or late.
 async fn primary(live: Live) -> Result<Live, Failure> {
     let role = redis::cmd("ROLE");
@@ -290,4 +300,20 @@ pub(super) fn deliver(
             listener.pushed(Push::Granted(grant));
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_primary_is_not_waited_for_until_the_leases_have_ended() {
+        let seconds = Duration::from_secs;
+        assert_eq!(connect_timeout(seconds(2), None), seconds(1));
+        assert_eq!(connect_timeout(seconds(60), None), seconds(30));
+        let protected = Some(seconds(30));
+        assert_eq!(connect_timeout(seconds(2), protected), seconds(1));
+        assert_eq!(connect_timeout(seconds(60), protected), seconds(5));
+        assert_eq!(connect_timeout(seconds(60), Some(seconds(3))), seconds(1));
+    }
 }
