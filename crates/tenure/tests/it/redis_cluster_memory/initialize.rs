@@ -74,6 +74,24 @@ async fn a_cluster_that_is_said_to_be_new_is_open_at_once_and_doctor_tells() {
     }
 }
 
+#[tokio::test]
+async fn a_cluster_that_lacks_a_primary_without_slots_is_not_said_to_be_new() {
+    let mut cluster = Cluster::start();
+    let url = url(&cluster, "strict", SHORT);
+    cluster.nodes[0].kill();
+    cluster.give_slots_away();
+    let gone = format!("the primary at {} ", cluster.nodes[0].address());
+    // Not before the others agree on who has the slots, and have noticed.
+    let initialize = async || {
+        let refused = tenure::initialize(&url, Assurance::New).await.ok()?;
+        let outcome = |it: &tenure::Initialization| format!("{:?}", it.outcome);
+        let outcomes: Vec<_> = refused.iter().map(outcome).collect();
+        assert!(!outcomes.iter().any(|it| it == "Opened"), "{outcomes:?}");
+        outcomes.iter().any(|it| it.contains(&gone)).then_some(())
+    };
+    eventually_async("it is refused for this reason", initialize).await;
+}
+
 /// Nothing shows that somebody else had them: whoever gave them away has to wait, or to be sure.
 #[tokio::test]
 async fn slots_of_a_dead_node_are_not_said_to_be_new_while_others_are_in_use() {
@@ -90,8 +108,12 @@ async fn slots_of_a_dead_node_are_not_said_to_be_new_while_others_are_in_use() {
         age.filter(|age| *age > SHORT.as_secs() + 3)
     };
     eventually("the node's age speaks for it", old);
+    let dead = cluster.id(0);
     cluster.nodes[0].kill();
     cluster.give_slots_away();
+    for node in &cluster.nodes[1..] {
+        assert_eq!(node.command(&["CLUSTER", "FORGET", &dead]), "OK");
+    }
     // Not before the others agree on who has the slots.
     let initialize = async || tenure::initialize(&url, Assurance::New).await.ok();
     let refused = eventually_async("it serves", initialize).await;

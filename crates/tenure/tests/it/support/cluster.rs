@@ -208,7 +208,7 @@ impl Cluster {
         slot.parse().expect("a number")
     }
 
-    fn id(&self, node: usize) -> String {
+    pub(crate) fn id(&self, node: usize) -> String {
         self.nodes[node].command(&["CLUSTER", "MYID"])
     }
 

@@ -369,7 +369,7 @@ fn agree(views: &[(usize, View)], (node, slot): Place, wanted: Wanted) -> bool {
 }
 
 /// What the node at the other end of `link` says.
-async fn view(link: &Link) -> Result<View, Failure> {
+pub(super) async fn view(link: &Link) -> Result<View, Failure> {
     let mut command = redis::cmd("CLUSTER");
     command.arg("NODES");
     let said = ask(link, &command, link.deadline()).await?;

@@ -11,6 +11,8 @@ use super::super::listing;
 use super::super::memory::initialize::{self, Examined, First, open_together};
 use super::super::memory::sweep;
 use super::ClusterStore;
+use super::confirm::view;
+use super::view::View;
 use crate::clock::Clock;
 use crate::initialize::{Assurance, Initialization};
 
@@ -58,8 +60,26 @@ async fn examine(store: &ClusterStore, nodes: &[Arc<Link>]) -> Result<Vec<Examin
         return Ok(examined);
     }
     let held = listing::held(&store.list("").await?);
-    let examined = examined.into_iter().map(|it| it.unless(held.clone()));
+    let against = held.or(gone(nodes).await?);
+    let examined = examined.into_iter().map(|it| it.unless(against.clone()));
     Ok(examined.collect())
+}
+
+/// That a node is not there which may have had slots, and locks in them, that others have now.
+async fn gone(nodes: &[Arc<Link>]) -> Result<Option<String>, Error> {
+    let views = nodes.iter().map(async |link| {
+        let view = view(link).await;
+        view.map_err(|failure| failure.at(&link.options.address).error())
+    });
+    let views = try_join_all(views).await?;
+    let gone = views.iter().find_map(View::gone);
+    Ok(gone.map(|address| {
+        format!(
+            "the primary at {address} has no slots and cannot be reached: others may have been given its slots, and whoever \
+             held a lock there may hold it still. If it never had any, start it, or let every node forget it \
+             (CLUSTER FORGET)"
+        )
+    }))
 }
 
 async fn examine_node(link: &Link) -> Result<Examined, Error> {

@@ -14,6 +14,8 @@ pub(super) struct View {
     epoch: u64,
     /// Primaries that have slots, by id: only they vote when a primary is to be replaced.
     primaries: HashMap<String, Primary>,
+    /// Where primaries are that have no slots and are not there: others may have been given theirs.
+    gone: Vec<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,19 +30,22 @@ impl View {
     /// Reads lines of `id address flags primary ping pong epoch link slots...`.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut myself = None;
-        let mut primaries = HashMap::new();
+        let (mut primaries, mut gone) = (HashMap::new(), Vec::new());
         for line in text.lines() {
             let mut words = line.split(' ');
-            let (id, _address, flags) = (words.next()?, words.next()?, words.next()?);
-            let [_primary, _ping, _pong, epoch, _link] = [(); 5].map(|()| words.next());
+            let (id, address, flags) = (words.next()?, words.next()?, words.next()?);
+            let [_primary, _ping, _pong, epoch, link] = [(); 5].map(|()| words.next());
             let has = |flag: &str| flags.split(',').any(|it| it == flag);
             if has("myself") {
                 myself = Some((id.to_owned(), epoch?.parse().ok()?));
             }
             let slots: Vec<_> = words.filter_map(range).collect();
+            let sound = !has("fail") && !has("fail?");
             if has("master") && !slots.is_empty() {
-                let sound = !has("fail") && !has("fail?");
                 primaries.insert(id.to_owned(), Primary { sound, slots });
+            } else if has("master") && !has("myself") && (!sound || link == Some("disconnected")) {
+                let bus = address.find('@').unwrap_or(address.len());
+                gone.push(address[..bus].to_owned());
             }
         }
         let (myself, epoch) = myself?;
@@ -48,6 +53,7 @@ impl View {
             myself,
             epoch,
             primaries,
+            gone,
         })
     }
 
@@ -59,6 +65,11 @@ impl View {
     /// How many there are that have one.
     pub(super) fn voices(&self) -> usize {
         self.primaries.len()
+    }
+
+    /// Where a primary is, or was, that has no slots and cannot be reached.
+    pub(super) fn gone(&self) -> Option<&str> {
+        self.gone.first().map(String::as_str)
     }
 
     /// Whether it takes `node` for the one that has `slot`, and for alive.
@@ -117,6 +128,23 @@ ee 127.0.0.1:7004@17004 master - 0 9 0 connected
         assert_eq!(incarnation(&empty).as_deref(), Some("ee/7"));
         let replica = others.replace("slave", "myself,slave");
         assert_eq!(incarnation(&replica).as_deref(), Some("dd/3"));
+    }
+
+    #[test]
+    fn a_primary_that_is_not_there_and_has_no_slots_may_have_had_some() {
+        assert_eq!(View::read(NODES).expect("well formed").gone(), None);
+        for (flags, link) in [
+            ("master", "disconnected"),
+            ("master,fail", "connected"),
+            ("master,fail?", "connected"),
+        ] {
+            let (there, gone) = (
+                "master - 0 9 0 connected",
+                format!("{flags} - 0 9 0 {link}"),
+            );
+            let view = View::read(&NODES.replace(there, &gone)).expect("well formed");
+            assert_eq!(view.gone(), Some("127.0.0.1:7004"), "{gone}");
+        }
     }
 
     #[test]
