@@ -43,7 +43,9 @@ pub use decide::{Decision, Everyone, Handover, Liveness, decide, decide_in};
 pub use error::{Error, ErrorKind, Retry};
 pub use fence::Fence;
 pub use guarantees::{Clocks, Guarantees, Holds, Order, Promise, PromiseId};
-pub use life::{Greeting, Hello, LIVES_KEPT, Life, Phase, Record, Recovery, Seen, hello};
+pub use life::{
+    Greeting, Hello, LIVES_KEPT, Life, Phase, Record, Recovering, Recovery, Seen, hello,
+};
 pub use mode::{Kind, Mode, Permits};
 pub use name::LockName;
 pub use outcome::{

@@ -36,6 +36,27 @@ impl Phase {
     }
 }
 
+/// That a store lets nobody in, because it may have forgotten who holds what, as those see it who only look. Ordered by
+/// which opens later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recovering {
+    /// It opens by itself after so long.
+    Left(Duration),
+    /// **Time alone does not open it**: it begins to wait for so long when somebody first asks for a lock. Looking begins
+    /// nothing.
+    OnceAsked(Duration),
+}
+
+impl Recovering {
+    /// For how long nobody is let in, if somebody asks now.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        match self {
+            Self::Left(left) | Self::OnceAsked(left) => left,
+        }
+    }
+}
+
 /// One uninterrupted memory of a server, from the record that begins it to whatever ends it.
 ///
 /// Random and new for each record, so that no two lives look alike. Every request carries the life

@@ -4,10 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Weak;
-use std::time::Duration;
 
 use crate::{
-    Error, Fence, Guarantees, Inbox, LockName, OwnerId, Reply, Request, Snapshot, Timestamp,
+    Error, Fence, Guarantees, Inbox, LockName, OwnerId, Recovering, Reply, Request, Snapshot,
+    Timestamp,
 };
 
 /// A future without its type, so that stores can be boxed and wrapped.
@@ -55,12 +55,12 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// For how long the store lets nobody in still, because it may have forgotten who holds what: until
     /// then [`list`](Self::list) and [`Inspect`](crate::Action::Inspect) may miss holders. `None` if it forgot
-    /// nothing. Of a lock of this name, or of any. Only looks: a store that begins to wait only when somebody first
-    /// asks for a lock has the whole of it left until then.
+    /// nothing. Of a lock of this name, or of any. Only looks, so that what begins only when somebody first asks for a
+    /// lock is said to ([`Recovering::OnceAsked`]).
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>>;
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>>;
 
     /// Looks at the store as a worried operator would: reachable, how fast, safely configured?
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>>;

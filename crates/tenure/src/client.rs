@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tenure_core::{
     Action, Convert, Error, ErrorKind, Fence, Finding, ForceRelease, Guarantees, Inbox, Lease,
-    Listing, LockName, Mode, Outcome, OwnerId, Party, Release, Renew, Request, Snapshot, Spelled,
-    Store, Timestamp, Ttl, Validity,
+    Listing, LockName, Mode, Outcome, OwnerId, Party, Recovering, Release, Renew, Request,
+    Snapshot, Spelled, Store, Timestamp, Ttl, Validity,
 };
 
 use crate::all::All;
@@ -269,14 +269,14 @@ impl Tenure {
         link.patiently(link.store().list(prefix)).await?
     }
 
-    /// For how long the store lets nobody in still, because it may have forgotten who holds what; `None` if it
+    /// For how long the store lets nobody in, because it may have forgotten who holds what; `None` if it
     /// forgot nothing. **Until then [`inspect`](Self::inspect) and [`list`](Self::list) may miss holders**: a
     /// holder is seen again once it has renewed. Of the lock `name`, or of any. Only looks: a server that nobody has
-    /// asked for a lock since it lost something begins to wait only then, and has the whole of it left.
+    /// asked for a lock since it lost something does not open by waiting ([`Recovering::OnceAsked`]).
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).
-    pub async fn recovering(&self, name: Option<&str>) -> Result<Option<Duration>, Error> {
+    pub async fn recovering(&self, name: Option<&str>) -> Result<Option<Recovering>, Error> {
         let link = &self.client.link;
         let name = name.map(LockName::new).transpose()?;
         link.patiently(link.store().recovering(name.as_ref()))

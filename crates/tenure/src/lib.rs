@@ -91,8 +91,8 @@ pub use stores::redis::RedisCache;
 pub use tenure_core as core;
 pub use tenure_core::{
     Contention, Error, ErrorKind, Fence, Finding, ForcedRelease, Guarantees, HolderView, Kind,
-    Lease, Listing, LockName, Mode, Moment, OwnerId, Party, Retry, Severity, Snapshot, Store,
-    Timestamp, Ttl, WaiterView,
+    Lease, Listing, LockName, Mode, Moment, OwnerId, Party, Recovering, Retry, Severity, Snapshot,
+    Store, Timestamp, Ttl, WaiterView,
 };
 pub use worker::{Ids, WorkerNumber, WorkerPool};
 

@@ -11,7 +11,8 @@ pub struct LsArgs {
     #[arg(long)]
     pub all: bool,
     /// Print an array of {"name","mode","holders":[…],"waiters":[…]}; while the store recovers from a loss, each
-    /// with "recovering_ms", and stderr says so: holders may be missing, also from an empty array
+    /// with "recovering_ms" and "recovery_begun" (false: that long from when somebody first asks for a lock), and stderr
+    /// says so: holders may be missing, also from an empty array
     #[arg(long)]
     pub json: bool,
 }

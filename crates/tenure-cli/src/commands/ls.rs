@@ -1,6 +1,6 @@
 //! `tenure ls [PREFIX]`.
 
-use std::time::Duration;
+use tenure::core::Recovering;
 
 use crate::args::LsArgs;
 use crate::exit::Exit;
@@ -38,18 +38,18 @@ pub async fn execute(args: LsArgs, choice: StoreChoice, output: Output) -> Resul
     } else {
         output.print(&table::locks(&locks))?;
     }
-    if let Some(left) = recovering {
+    if let Some(recovering) = recovering {
         // Also with -q and --json: an empty list would be taken for an answer.
-        output.say(&format!("tenure: {}", recovering_sentence(left)));
+        output.say(&format!("tenure: {}", recovering_sentence(recovering)));
     }
     Ok(Exit::Success)
 }
 
 /// Looking is allowed where nothing can be written, as on a replica, and there it may not be told.
 pub(super) fn or_unknown(
-    recovering: Result<Option<Duration>>,
+    recovering: Result<Option<Recovering>>,
     output: &Output,
-) -> Option<Duration> {
+) -> Option<Recovering> {
     recovering.unwrap_or_else(|_| {
         output
             .say("tenure: not known whether the store recovers: what is held may not all be shown");

@@ -40,7 +40,7 @@ async fn tell(session: &Session, name: &str, output: Output) -> Infallible {
     session.clock().sleep(SILENCE).await;
     // A store that cannot be asked is told of at the end.
     if let Ok(Some(left)) = session.recovering(None).await {
-        let left = human::duration(left);
+        let left = human::duration(left.duration());
         output.note(&format!(
             "waiting for a number of {name:?}, store recovering, {left} left (why: tenure doctor)"
         ));

@@ -1,8 +1,6 @@
 //! `tenure show NAME`.
 
-use std::time::Duration;
-
-use tenure::core::{HolderView, LockName, Snapshot, Timestamp};
+use tenure::core::{HolderView, LockName, Recovering, Snapshot, Timestamp};
 
 use super::ls::or_unknown;
 use crate::args::ShowArgs;
@@ -32,8 +30,8 @@ pub async fn execute(args: ShowArgs, choice: StoreChoice, output: Output) -> Res
             Some(job) => describe_record(&name, job, &snapshot, now),
             None => describe(&name, &snapshot, now, recovering),
         };
-        if let Some(left) = recovering {
-            text += &format!("\n  {}", recovering_sentence(left));
+        if let Some(recovering) = recovering {
+            text += &format!("\n  {}", recovering_sentence(recovering));
         }
         // A name that is too long for a record has none.
         if let Ok(record) = LockName::new(format!("{RECORD}{name}")) {
@@ -75,7 +73,7 @@ fn describe(
     name: &LockName,
     snapshot: &Snapshot,
     now: Timestamp,
-    recovering: Option<Duration>,
+    recovering: Option<Recovering>,
 ) -> String {
     let lock = Lock::new(name, snapshot, now);
     let state = match &lock.mode {

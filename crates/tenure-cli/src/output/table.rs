@@ -123,6 +123,7 @@ mod tests {
             holders: vec![holder],
             waiters: Vec::new(),
             recovering_ms: None,
+            recovery_begun: None,
         };
         let text = locks(&[lock]);
         let rows: Vec<Vec<&str>> = text

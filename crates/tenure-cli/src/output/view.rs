@@ -5,7 +5,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
-use tenure::core::{HolderView, Kind, LockName, Mode, Party, Snapshot, Timestamp, WaiterView};
+use tenure::core::{
+    HolderView, Kind, LockName, Mode, Party, Recovering, Snapshot, Timestamp, WaiterView,
+};
 
 use super::human;
 
@@ -29,6 +31,9 @@ pub struct Lock {
     /// Only while the store recovers from a loss: for how long still. Holders may be missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovering_ms: Option<u64>,
+    /// Only with that: false if it lets nobody in for so long from when somebody first asks for a lock, and not before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_begun: Option<bool>,
 }
 
 /// A holder; everything but the label is null where a foreign holder says nothing.
@@ -84,26 +89,34 @@ impl Lock {
                 .map(|waiter| Waiter::new(waiter, now))
                 .collect(),
             recovering_ms: None,
+            recovery_begun: None,
         }
     }
 
     /// The same, of a store that lets nobody in for so long still.
     #[must_use]
-    pub fn while_recovering(self, left: Option<Duration>) -> Self {
+    pub fn while_recovering(self, recovering: Option<Recovering>) -> Self {
         Self {
-            recovering_ms: left.map(milliseconds),
+            recovering_ms: recovering.map(|it| milliseconds(it.duration())),
+            recovery_begun: recovering.map(|it| matches!(it, Recovering::Left(_))),
             ..self
         }
     }
 }
 
 /// What an empty list is worth then.
-pub fn recovering_sentence(left: Duration) -> String {
-    format!(
-        "recovering, {} left: the store has just started, or lost data, and who holds a lock is not shown \
-         before it has renewed it",
-        human::duration(left)
-    )
+pub fn recovering_sentence(recovering: Recovering) -> String {
+    let time = human::duration(recovering.duration());
+    let state = match recovering {
+        Recovering::Left(_) => {
+            format!("recovering, {time} left: the store has just started, or lost data")
+        }
+        Recovering::OnceAsked(_) => format!(
+            "the store is new, was restarted or lost data, and nobody has used it since: whoever first asks for a \
+             lock waits {time}"
+        ),
+    };
+    format!("{state}, and who holds a lock is not shown before it has renewed it")
 }
 
 impl Holder {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tenure::core::{Lease, Listing, LockName, Moment, Snapshot, Timestamp, Ttl, Validity};
+use tenure::core::{
+    Lease, Listing, LockName, Moment, Recovering, Snapshot, Timestamp, Ttl, Validity,
+};
 
 use super::Session;
 use crate::output::codes::Code;
@@ -30,7 +32,7 @@ impl Session {
     ///
     /// # Errors
     /// If the store cannot be asked.
-    pub async fn recovering(&self, name: Option<&LockName>) -> Result<Option<Duration>> {
+    pub async fn recovering(&self, name: Option<&LockName>) -> Result<Option<Recovering>> {
         let name = name.map(LockName::as_str);
         self.ask(self.tenure.recovering(name)).await
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tenure_conformance::Subject;
 use tenure_core::{
     Action, BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, Liveness, LockName,
-    LockState, Outcome, Push, PushedGrant, Reply, Request, Shard, Snapshot, Store, Timestamp,
-    decide,
+    LockState, Outcome, Push, PushedGrant, Recovering, Reply, Request, Shard, Snapshot, Store,
+    Timestamp, decide,
 };
 
 use crate::executor::give_way;
@@ -210,7 +210,7 @@ impl Store for ModelStore {
     fn recovering<'a>(
         &'a self,
         _name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         Box::pin(async { Ok(None) })
     }
 

@@ -1,11 +1,10 @@
 //! A store that answers only when it is let, and counts what travels together.
 
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
 use tenure_core::{
     Acquire, BoxFuture, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Mode,
-    Outcome, OwnerId, Party, Reply, Shard, Snapshot, Store, Ttl, Waiting,
+    Outcome, OwnerId, Party, Recovering, Reply, Shard, Snapshot, Store, Ttl, Waiting,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -75,7 +74,7 @@ impl Store for Door {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         self.store.recovering(name)
     }
 

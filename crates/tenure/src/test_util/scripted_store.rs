@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use tenure_core::{
     Action, BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName,
-    Moment, Outcome, Push, Release, Reply, Request, Shard, Store,
+    Moment, Outcome, Push, Recovering, Release, Reply, Request, Shard, Store,
 };
 use tokio::sync::oneshot;
 
@@ -248,7 +247,7 @@ impl Store for ScriptedStore {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         self.store.recovering(name)
     }
 

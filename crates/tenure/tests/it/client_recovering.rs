@@ -1,12 +1,11 @@
 //! A store that forgot something takes back the holds that are renewed: nobody may renew what it has given up.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use tenure::core::{
-    Action, BoxFuture, Finding, Guarantees, Inbox, Listener, Listing, LockName, Outcome, Reply,
-    Request, Shard,
+    Action, BoxFuture, Finding, Guarantees, Inbox, Listener, Listing, LockName, Outcome,
+    Recovering, Reply, Request, Shard,
 };
 use tenure::stores::memory::MemoryStore;
 use tenure::test_util::{Fault, Rule, ScriptedStore, VirtualClock};
@@ -47,7 +46,7 @@ async fn what_is_dropped_is_given_back_once_more_after_an_extension_that_was_und
 
 async fn world() -> (Tenure, Arc<ScriptedStore>) {
     let clock = Arc::new(VirtualClock::new());
-    let store = Arc::new(Recovering(MemoryStore::new(clock.clone())));
+    let store = Arc::new(Recovers(MemoryStore::new(clock.clone())));
     let store = ScriptedStore::new(store, clock.clone());
     let tenure = Tenure::new(store.clone(), clock).await.unwrap();
     (tenure, store)
@@ -55,9 +54,9 @@ async fn world() -> (Tenure, Arc<ScriptedStore>) {
 
 /// Has forgotten what is to be converted.
 #[derive(Debug)]
-struct Recovering(MemoryStore);
+struct Recovers(MemoryStore);
 
-impl Store for Recovering {
+impl Store for Recovers {
     fn guarantees(&self) -> Guarantees {
         self.0.guarantees()
     }
@@ -94,7 +93,7 @@ impl Store for Recovering {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         self.0.recovering(name)
     }
 

@@ -24,11 +24,16 @@ fn is_only_looked_at(url: &str, servers: &[RedisServer]) {
     let before: Vec<_> = servers.iter().map(everything).collect();
     let at = ["--store", url];
     let listed = world.run(&[&["ls"], &at[..]].concat()).exits(0);
-    listed.says("no locks known yet").says("recovering, ");
+    let first = "whoever first asks for a lock";
+    listed.says("no locks known yet").says(first);
     let shown = world.run(&[&["show", "x"], &at[..]].concat()).exits(0);
-    assert!(shown.stdout.contains("recovering, "), "{}", shown.stdout);
+    assert!(shown.stdout.contains(first), "{}", shown.stdout);
+    // It does not get less by waiting.
+    assert!(!shown.stdout.contains(" left"), "{}", shown.stdout);
+    let shown = world.json(&[&["show", "x", "--json"], &at[..]].concat());
+    assert_eq!(shown["recovery_begun"], false, "{shown}");
     let examined = world.run(&[&["doctor"], &at[..]].concat()).exits(0);
-    let told = examined.stdout.contains("whoever first asks for a lock");
+    let told = examined.stdout.contains(first);
     assert!(told, "{}", examined.stdout);
     let after: Vec<_> = servers.iter().map(everything).collect();
     assert_eq!(before, after, "{url}");

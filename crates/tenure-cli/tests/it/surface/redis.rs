@@ -177,10 +177,10 @@ fn what_a_server_that_forgot_shows_is_not_taken_for_all_there_is() {
     assert!(!listed.stderr.contains("no locks held"));
     listed
         .says("no locks known yet")
-        .says("recovering, ")
+        .says("whoever first asks for a lock waits ")
         .says("is not shown before it has renewed");
     let listed = world.run(&[&["ls", "--json"], &at[..]].concat()).exits(0);
-    assert_eq!(listed.says("recovering, ").stdout, "[]\n");
+    assert_eq!(listed.says("whoever first asks").stdout, "[]\n");
     let shown = world
         .run(&[&["show", "x"], &at[..]].concat())
         .exits(0)
@@ -189,8 +189,14 @@ fn what_a_server_that_forgot_shows_is_not_taken_for_all_there_is() {
         shown.starts_with("x  held or free, not known yet\n"),
         "{shown}"
     );
-    assert!(shown.contains("recovering, "), "{shown}");
+    assert!(shown.contains("whoever first asks"), "{shown}");
+    // Nobody who only looks begins it; somebody who asks does.
+    let asks = ["run", "y", "--no-wait", "--store", &url, "true"];
+    world.run(&asks).exits(75);
+    let shown = world.run(&[&["show", "x"], &at[..]].concat()).exits(0);
+    assert!(shown.stdout.contains("recovering, "), "{}", shown.stdout);
     let shown = world.json(&[&["show", "x", "--json"], &at[..]].concat());
+    assert_eq!(shown["recovery_begun"], true, "{shown}");
     let left = shown["recovering_ms"].as_u64();
     assert!(
         left.is_some_and(|left| left > 0 && left <= 31_000),

@@ -1,9 +1,8 @@
 //! [`Tap`]: a store around a store that writes down what is asked, answered and pushed.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
-use tenure::core::{BoxFuture, Inbox, Listener, Push, Reply, Request, Shard};
+use tenure::core::{BoxFuture, Inbox, Listener, Push, Recovering, Reply, Request, Shard};
 use tenure::{Error, Finding, Guarantees, Listing, LockName, Store};
 
 use crate::history::{Recorder, Said, Step, What};
@@ -92,7 +91,7 @@ impl Store for Tap {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         self.store.recovering(name)
     }
 

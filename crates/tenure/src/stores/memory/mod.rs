@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure_core::{
     Action, BoxFuture, Clocks, Decision, Error, Finding, Guarantees, Handover, Holds, Inbox,
     Listener, Listing, Liveness, LockName, LockState, Order, Outcome, Promise, PromiseId, Push,
-    PushedGrant, Reply, Request, Severity, Shard, Store, Timestamp, decide,
+    PushedGrant, Recovering, Reply, Request, Severity, Shard, Store, Timestamp, decide,
 };
 
 use crate::clock::Clock;
@@ -168,7 +168,7 @@ impl Store for MemoryStore {
     fn recovering<'a>(
         &'a self,
         _name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         Box::pin(async { Ok(None) })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tenure_core::{Error, Finding, LockName, Severity, Spelled, Timestamp};
+use tenure_core::{Error, Finding, LockName, Recovering, Severity, Spelled, Timestamp};
 
 use super::agreement::median;
 use super::electorate::Electorate;
@@ -72,24 +72,23 @@ pub(super) async fn diagnose(shared: &Arc<Shared>) -> Result<Vec<Finding>, Error
 pub(super) async fn recovering(
     shared: &Arc<Shared>,
     name: Option<&LockName>,
-) -> Result<Option<Duration>, Error> {
+) -> Result<Option<Recovering>, Error> {
     let asked = shared.members.iter().map(|member| async move {
         bounded(&*shared.clock, LIMIT, member.store.recovering(name)).await
     });
     let answers = join_all(asked).await.into_iter().flatten();
-    let left = answers.flatten().map(Option::unwrap_or_default).collect();
-    until_enough_are_open(left, shared.electorate)
+    until_enough_are_open(answers.flatten().collect(), shared.electorate)
 }
 
 /// How long it takes until so many are open as are needed, by those who say how long they take.
 fn until_enough_are_open(
-    mut left: Vec<Duration>,
+    mut left: Vec<Option<Recovering>>,
     electorate: Electorate,
-) -> Result<Option<Duration>, Error> {
+) -> Result<Option<Recovering>, Error> {
     left.sort_unstable();
     let (count, needed) = (electorate.members, electorate.to_take);
     let last = left.get(needed - 1).or(left.last()).copied();
-    match last.filter(|left| !left.is_zero()) {
+    match last.flatten() {
         None if left.len() < needed => Err(unreachable("know of", left.len(), needed, count, None)),
         last => Ok(last),
     }
@@ -167,17 +166,29 @@ mod tests {
     /// Where one answer is enough to look, the silence of another is not "nothing was forgotten".
     #[test]
     fn what_recovers_is_said_to_and_what_nobody_knows_is_an_error() {
-        let seconds = |left: &[u64]| left.iter().copied().map(Duration::from_secs).collect();
-        let said = |left, electorate| until_enough_are_open(seconds(left), electorate).ok();
+        let later = |left| Recovering::Left(Duration::from_secs(left));
+        let some = |left: &u64| (*left > 0).then(|| later(*left));
+        let said = |left: &[u64], electorate| {
+            let left = left.iter().map(some).collect();
+            until_enough_are_open(left, electorate).ok()
+        };
         let both = Electorate::unanimous(2);
-        assert_eq!(said(&[20], both), Some(Some(Duration::from_secs(20))));
+        assert_eq!(said(&[20], both), Some(Some(later(20))));
         assert_eq!(said(&[0], both), None);
         assert_eq!(said(&[], both), None);
-        assert_eq!(said(&[0, 20], both), Some(Some(Duration::from_secs(20))));
+        assert_eq!(said(&[0, 20], both), Some(Some(later(20))));
         assert_eq!(said(&[0, 0], both), Some(None));
         let most = Electorate::majority(3);
         assert_eq!(said(&[0, 20, 0], most), Some(None));
-        assert_eq!(said(&[0, 20], most), Some(Some(Duration::from_secs(20))));
+        assert_eq!(said(&[0, 20], most), Some(Some(later(20))));
         assert_eq!(said(&[0], most), None);
+        let unasked = Recovering::OnceAsked(Duration::from_secs(1));
+        let mixed = |left: [_; 3]| until_enough_are_open(left.to_vec(), most).ok();
+        let (open, soon) = (None, Some(later(20)));
+        assert_eq!(mixed([Some(unasked), open, soon]), Some(soon));
+        assert_eq!(
+            mixed([Some(unasked), open, Some(unasked)]),
+            Some(Some(unasked))
+        );
     }
 }

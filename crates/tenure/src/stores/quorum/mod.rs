@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use tenure_core::{
     Acquire, BoxFuture, Error, ErrorKind, Fence, Finding, Guarantees, Inbox, Listener, Listing,
-    LockName, Moment, Reply, Request, Shard, Spelled, Store, Timestamp,
+    LockName, Moment, Recovering, Reply, Request, Shard, Spelled, Store, Timestamp,
 };
 use tokio::runtime::Handle;
 
@@ -187,7 +187,7 @@ impl Store for QuorumStore {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         Box::pin(diagnose::recovering(&self.shared, name))
     }
 

@@ -23,11 +23,10 @@ mod subscription;
 mod watching;
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use tenure_core::{
     Action, BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName,
-    Recovery, Reply, Request, Shard, Store, Ttl,
+    Recovering, Recovery, Reply, Request, Shard, Store, Ttl,
 };
 
 use crate::clock::Clock;
@@ -236,7 +235,7 @@ impl Store for RedisStore {
     fn recovering<'a>(
         &'a self,
         _name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         Box::pin(async {
             let recovering = memory::recovering(&self.link, &[None]).await;
             recovering.map_err(|failure| failure.error())

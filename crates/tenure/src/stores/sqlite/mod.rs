@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use tenure_core::{
-    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName, Reply,
-    Request, Shard, Store,
+    BoxFuture, Error, ErrorKind, Finding, Guarantees, Inbox, Listener, Listing, LockName,
+    Recovering, Reply, Request, Shard, Store,
 };
 use tokio::sync::oneshot;
 
@@ -189,7 +189,7 @@ impl Store for SqliteStore {
     fn recovering<'a>(
         &'a self,
         _name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         Box::pin(async { Ok(None) })
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure::core::{
     Action, Ballot, BoxFuture, Cancel, Contention, Finding, Guarantees, Inbox, Listener, Listing,
-    LockName, Outcome, Reply, Request, Shard,
+    LockName, Outcome, Recovering, Reply, Request, Shard,
 };
 use tenure::stores::memory::MemoryStore;
 use tenure::stores::quorum::{QuorumStore, Rule as Electing, Settings};
@@ -60,7 +60,7 @@ impl World {
     fn new() -> Self {
         let clock = Arc::new(VirtualClock::new());
         let memory = || -> Arc<dyn Store> { Arc::new(MemoryStore::new(clock.clone())) };
-        let stores = [memory(), memory(), Arc::new(Recovering(memory()))];
+        let stores = [memory(), memory(), Arc::new(Recovers(memory()))];
         let scripted = stores.map(|store| ScriptedStore::new(store, clock.clone()));
         Self {
             members: scripted.to_vec(),
@@ -82,9 +82,9 @@ impl World {
 
 /// Never gives its vote to a newcomer.
 #[derive(Debug)]
-struct Recovering(Arc<dyn Store>);
+struct Recovers(Arc<dyn Store>);
 
-impl Store for Recovering {
+impl Store for Recovers {
     fn guarantees(&self) -> Guarantees {
         self.0.guarantees()
     }
@@ -129,8 +129,8 @@ impl Store for Recovering {
     fn recovering<'a>(
         &'a self,
         _name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
-        Box::pin(async { Ok(Some(FOR)) })
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
+        Box::pin(async { Ok(Some(Recovering::Left(FOR))) })
     }
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure::clock::Clock;
 use tenure::core::{
     Acquire, Action, BoxFuture, Decision, Fence, Finding, Guarantees, Inbox, Listener, Listing,
-    LockName, LockState, Outcome, OwnerId, Renew, Reply, Request, Shard, Timestamp,
+    LockName, LockState, Outcome, OwnerId, Recovering, Renew, Reply, Request, Shard, Timestamp,
 };
 use tenure::{Error, Store, Ttl};
 
@@ -216,7 +216,7 @@ impl Store for Wrong {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         self.link.recovering(name)
     }
 

@@ -2,11 +2,11 @@
 //! lost, are repeated and overtake each other.
 
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
 use tenure::clock::Clock;
 use tenure::core::{
-    BoxFuture, Finding, Guarantees, Inbox, Life, Listener, Listing, LockName, Reply, Request, Shard,
+    BoxFuture, Finding, Guarantees, Inbox, Life, Listener, Listing, LockName, Recovering, Reply,
+    Request, Shard,
 };
 use tenure::stores::memory;
 use tenure::{Error, ErrorKind, Moment, Store};
@@ -104,7 +104,7 @@ impl Store for SimulatedLink {
     fn recovering<'a>(
         &'a self,
         _name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         Box::pin(async { Ok(None) })
     }
 

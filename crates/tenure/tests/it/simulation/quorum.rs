@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tenure::clock::Clock;
 use tenure::core::{
     Action, Ballot, BoxFuture, Finding, Grant, Guarantees, Inbox, Listener, Listing, LockName,
-    LockState, Outcome, Removed, Reply, Request, Shard,
+    LockState, Outcome, Recovering, Removed, Reply, Request, Shard,
 };
 use tenure::stores::quorum::{QuorumStore, Rule, Settings};
 use tenure::test_util::{VirtualClock, seed_chance};
@@ -376,7 +376,7 @@ impl Store for Spoiled {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         self.link.recovering(name)
     }
 

@@ -1,9 +1,7 @@
 //! Looking at a cluster as a worried operator would: is every slot served, and each node.
 
-use std::time::Duration;
-
 use futures_util::future::{join_all, try_join_all};
-use tenure_core::{Cause, Error, Finding, LockName, Recovery, Severity, Spelled};
+use tenure_core::{Cause, Error, Finding, LockName, Recovering, Recovery, Severity, Spelled};
 
 use super::super::connection::Link;
 use super::super::diagnose;
@@ -47,14 +45,14 @@ pub(super) async fn diagnose(nodes: &Nodes) -> Result<Vec<Finding>, Error> {
     Ok(findings)
 }
 
-/// For how long a slot lets nobody in still: that of `name`, or any.
+/// For how long a slot lets nobody in: that of `name`, or any.
 ///
 /// # Errors
 /// If a node cannot be asked.
 pub(super) async fn recovering(
     nodes: &Nodes,
     name: Option<&LockName>,
-) -> Result<Option<Duration>, Error> {
+) -> Result<Option<Recovering>, Error> {
     let failed = |failure: Failure| failure.error();
     if let Some(name) = name {
         let slot = nodes.keys.slot(name).unwrap_or(0);

@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tenure_core::{
-    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, LockName, Recovery, Reply,
-    Request, Shard, Store, Ttl,
+    BoxFuture, Error, Finding, Guarantees, Inbox, Listener, Listing, LockName, Recovering,
+    Recovery, Reply, Request, Shard, Store, Ttl,
 };
 
 use super::errors::Failure;
@@ -137,7 +137,7 @@ impl Store for ClusterStore {
     fn recovering<'a>(
         &'a self,
         name: Option<&'a LockName>,
-    ) -> BoxFuture<'a, Result<Option<Duration>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
         Box::pin(diagnose::recovering(&self.nodes, name))
     }
 

@@ -1,8 +1,6 @@
 //! What whoever says hello would find, for those who only look: nothing is written, and nothing begins.
 
-use std::time::Duration;
-
-use tenure_core::{ErrorKind, Phase, Record, Recovery, Timestamp};
+use tenure_core::{ErrorKind, Phase, Record, Recovering, Recovery, Timestamp};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
@@ -34,12 +32,16 @@ pub(in super::super) enum Basis {
 }
 
 impl Outlook {
-    /// For how long nobody is let in still; `None` if it is open.
-    pub(in super::super) fn left(&self) -> Option<Duration> {
-        match self.record.phase(self.now) {
-            Phase::Open => None,
-            Phase::Recovering { until } => Some(until.since(self.now)),
-        }
+    /// For how long nobody is let in; `None` if it is open.
+    pub(in super::super) fn recovering(&self) -> Option<Recovering> {
+        let left = match self.record.phase(self.now) {
+            Phase::Open => return None,
+            Phase::Recovering { until } => until.since(self.now),
+        };
+        Some(match self.basis {
+            Basis::Foreseen => Recovering::OnceAsked(left),
+            Basis::Begun | Basis::Hearsay => Recovering::Left(left),
+        })
     }
 
     fn of_beginning(look: &Look, beginning: Beginning) -> Self {
@@ -62,7 +64,7 @@ impl Outlook {
     }
 }
 
-/// For how long any of these parts lets nobody in still, because it may have forgotten something. Slots that have
+/// For how long any of these parts lets nobody in, because it may have forgotten something. Slots that have
 /// moved meanwhile are left out.
 ///
 /// # Errors
@@ -70,7 +72,7 @@ impl Outlook {
 pub(in super::super) async fn recovering(
     link: &Link,
     parts: &[Part],
-) -> Result<Option<Duration>, Failure> {
+) -> Result<Option<Recovering>, Failure> {
     if link.options.caution.recovery == Recovery::Off {
         return Ok(None);
     }
@@ -78,7 +80,7 @@ pub(in super::super) async fn recovering(
     for parts in parts.chunks(AT_ONCE) {
         for outlook in outlooks(link, parts).await? {
             let left = match outlook {
-                Ok(outlook) => outlook.and_then(|outlook| outlook.left()),
+                Ok(outlook) => outlook.and_then(|outlook| outlook.recovering()),
                 Err(failure) if failure.is_elsewhere() => {
                     moved.push(failure);
                     continue;
