@@ -16,8 +16,12 @@ use crate::{Cause, Timestamp};
 /// Whether a store lets anybody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// As usual. Stores that never forget are always open.
-    Open,
+    /// As usual. Stores that never forget are [always](Phase::ALWAYS_OPEN) open.
+    Open {
+        /// Since when it lets people in, by the store's clock. What was granted earlier is from another life: it may have ended
+        /// since, and is no answer to somebody who asks for the lock.
+        since: Timestamp,
+    },
     /// It may have forgotten who holds what. Nobody is let in; holders reinstate by renewing.
     Recovering {
         /// When all that it may have forgotten has ended, by the store's clock.
@@ -26,11 +30,22 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Of a store that never forgets.
+    pub const ALWAYS_OPEN: Self = Self::Open {
+        since: Timestamp::from_micros(0),
+    };
+
+    /// Whether people are let in.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+
     /// Until when nobody is let in; `None` if the store is open.
     #[must_use]
     pub const fn recovering_until(self) -> Option<Timestamp> {
         match self {
-            Self::Open => None,
+            Self::Open { .. } => None,
             Self::Recovering { until } => Some(until),
         }
     }
@@ -125,7 +140,7 @@ impl Record {
         if self.until > now {
             Phase::Recovering { until: self.until }
         } else {
-            Phase::Open
+            Phase::Open { since: self.until }
         }
     }
 

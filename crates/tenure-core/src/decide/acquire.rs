@@ -1,26 +1,33 @@
 //! Acquire: mine already → the same grant; too late → nothing; free and nobody before me → take it;
-//! else queue up, or say who is in the way. While recovering, never a grant.
+//! else queue up, or say who is in the way. While recovering, never a grant; afterwards, never one from before.
 
 use super::Step;
 use super::admit::{Admission, Front};
 use super::inspect::contention;
-use crate::{Acquire, Grant, LockState, Outcome, Phase, Waiter, Waiting};
+use crate::{Acquire, Grant, Holder, LockState, Outcome, Waiter, Waiting};
 
 pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<'_>) -> Outcome {
-    if let Some(grant) = grant_of(state, request) {
-        if step.phase != Phase::Open {
+    if let Some(holder) = state.holder(request.owner) {
+        if !step.phase.is_open() {
             return inherited(state, request, step);
         }
-        // Others' holds may have ended at this step, so this one, too, serves the queue.
-        step.admit(state, None);
-        return Outcome::Granted(grant);
+        if !step.is_from_before(holder) {
+            let grant = grant_by(holder);
+            // Others' holds may have ended at this step, so this one, too, serves the queue.
+            step.admit(state, None);
+            return Outcome::Granted(grant);
+        }
     }
     if request.not_after.is_some_and(|limit| limit < step.now) {
         step.admit(state, None);
         return Outcome::TooLate;
     }
+    if let Some(grant) = grant_anew(state, request, step) {
+        step.admit(state, None);
+        return Outcome::Granted(grant);
+    }
     if let Some(in_force) = state.kind().filter(|kind| *kind != request.mode.kind()) {
-        if step.phase != Phase::Open {
+        if !step.phase.is_open() {
             // What is stored may be older than what it is in use as by now.
             return inherited(state, request, step);
         }
@@ -29,8 +36,8 @@ pub(super) fn acquire(state: &mut LockState, request: &Acquire, step: &mut Step<
     }
     join(state, request, step);
     let front = step.admit(state, Some(request.owner));
-    if let Some(grant) = grant_of(state, request) {
-        return Outcome::Granted(grant);
+    if let Some(holder) = state.holder(request.owner) {
+        return Outcome::Granted(grant_by(holder));
     }
     match state.position(request.owner) {
         Some(ahead) => Outcome::Queued {
@@ -57,12 +64,30 @@ fn inherited(state: &LockState, request: &Acquire, step: &Step<'_>) -> Outcome {
     }
 }
 
-/// The grant that the asking owner has already.
-fn grant_of(state: &LockState, request: &Acquire) -> Option<Grant> {
-    state.holder(request.owner).map(|holder| Grant {
+/// Grants anew what the asking owner has already, from before the store forgot; `None` if it has nothing.
+///
+/// Somebody else may have held it since, where this store was not asked, and with a higher fence. It is not ended, as
+/// the request may be an old one, and the owner may rely on the hold by now: then it is kept for as long.
+fn grant_anew(state: &mut LockState, request: &Acquire, step: &Step<'_>) -> Option<Grant> {
+    let mut holders = state.holders.iter();
+    let index = holders.position(|holder| holder.owner == request.owner)?;
+    let before = state.holders.remove(index);
+    let rest = before.expiry.since(step.now);
+    let wanted = admission(request);
+    let admission = Admission {
+        mode: before.mode,
+        lasts: wanted.lasts.max(rest),
+        ..wanted
+    };
+    Some(step.grant(state, admission))
+}
+
+/// What a holder was told.
+fn grant_by(holder: &Holder) -> Grant {
+    Grant {
         fence: holder.fence,
         expiry: holder.expiry,
-    })
+    }
 }
 
 /// Takes or keeps the place in the queue; a request that does not wait gives its place up.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::{Handover, Step};
-use crate::{Fence, Grant, Holder, Inbox, LockState, Mode, OwnerId, Party, Phase, Waiter};
+use crate::{Fence, Grant, Holder, Inbox, LockState, Mode, OwnerId, Party, Waiter};
 
 /// Whether anybody who can be reached still waits after [`Step::admit`].
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Step<'_> {
     /// `asking` is the owner of the request itself: it needs no push and no claim window, because
     /// the reply tells it.
     pub(super) fn admit(&mut self, state: &mut LockState, asking: Option<OwnerId>) -> Front {
-        if self.phase != Phase::Open {
+        if !self.phase.is_open() {
             // Somebody whom the store forgot may hold it.
             return Front::Awaited;
         }

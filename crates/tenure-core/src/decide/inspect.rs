@@ -10,7 +10,7 @@ use crate::{
 pub(super) fn inspect(state: &LockState, now: Timestamp, liveness: &dyn Liveness) -> Outcome {
     let step = Step {
         now,
-        phase: Phase::Open,
+        phase: Phase::ALWAYS_OPEN,
         liveness,
         handovers: Vec::new(),
     };

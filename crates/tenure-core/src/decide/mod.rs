@@ -11,7 +11,7 @@ mod release;
 mod renew;
 mod vote;
 
-use crate::{Action, Fence, Inbox, LockState, Outcome, OwnerId, Phase, Timestamp};
+use crate::{Action, Fence, Holder, Inbox, LockState, Outcome, OwnerId, Phase, Timestamp};
 
 /// Decides one action on one name.
 ///
@@ -41,13 +41,14 @@ pub fn decide(
     now: Timestamp,
     liveness: &dyn Liveness,
 ) -> Decision {
-    decide_in(Phase::Open, state, action, now, liveness)
+    decide_in(Phase::ALWAYS_OPEN, state, action, now, liveness)
 }
 
 /// Decides one action on one name in a store that may have forgotten.
 ///
-/// [`Phase::Open`] is [`decide`]. While recovering, no step lets anybody in, an acquire never answers
+/// [`Phase::ALWAYS_OPEN`] is [`decide`]. While recovering, no step lets anybody in, an acquire never answers
 /// with a grant, and a renewal with [`Terms`](crate::Terms) takes back a hold that is not stored.
+/// Once it is open again, whoever asks for what it was granted before that gets it anew, with a higher fence.
 #[must_use]
 pub fn decide_in(
     phase: Phase,
@@ -144,4 +145,11 @@ struct Step<'a> {
     phase: Phase,
     liveness: &'a dyn Liveness,
     handovers: Vec<Handover>,
+}
+
+impl Step<'_> {
+    /// Whether the store is open again since this was granted.
+    fn is_from_before(&self, holder: &Holder) -> bool {
+        matches!(self.phase, Phase::Open { since } if holder.since < since)
+    }
 }

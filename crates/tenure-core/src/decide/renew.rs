@@ -5,10 +5,10 @@
 use super::Step;
 use super::reinstate::{confirm_mode, reinstate};
 use super::release::not_held;
-use crate::{LockState, Outcome, Phase, Renew};
+use crate::{LockState, Outcome, Renew};
 
 pub(super) fn renew(state: &mut LockState, request: &Renew, step: &mut Step<'_>) -> Outcome {
-    let recovering = step.phase != Phase::Open;
+    let recovering = !step.phase.is_open();
     let outcome = match state.held(request.owner, request.fence) {
         Some(holder) => {
             let expiry = step.now.plus(request.ttl.duration());

@@ -7,7 +7,7 @@ use super::Step;
 use super::admit::{Admission, Front};
 use super::inspect::contention;
 use super::release::not_held;
-use crate::{Ballot, Fence, Grant, Holder, LockState, Outcome, Phase, Vote};
+use crate::{Ballot, Fence, Grant, Holder, LockState, Outcome, Vote};
 
 pub(super) fn vote(state: &mut LockState, request: &Vote, step: &mut Step<'_>) -> Outcome {
     let front = step.admit(state, None);
@@ -59,7 +59,7 @@ fn voted_before(state: &mut LockState, index: usize, request: &Vote, step: &Step
     } = state.holders[index];
     let (fence, expiry) = match request.ballot {
         // It may have ended since, and somebody else may have been voted for after it.
-        Ballot::New { .. } | Ballot::Raise { .. } if step.phase != Phase::Open => {
+        Ballot::New { .. } | Ballot::Raise { .. } if !step.phase.is_open() => {
             return Outcome::Busy(contention(state, step.phase));
         }
         Ballot::Raise { to } if current < to => (raised(state, index, to), until),

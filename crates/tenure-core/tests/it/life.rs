@@ -368,7 +368,7 @@ fn a_request_is_decided_in_the_life_that_it_was_sent_to_or_not_at_all() {
     let record = Record { until, ..record() };
     let phase = |life, now| Record::phase_for(Some(&record), life, now);
     assert_eq!(phase(LIFE, START), Some(Phase::Recovering { until }));
-    assert_eq!(phase(LIFE, until), Some(Phase::Open));
+    assert_eq!(phase(LIFE, until), Some(Phase::Open { since: until }));
     assert_eq!(phase(Life::from_u64(8), until), None);
     assert_eq!(Record::phase_for(None, LIFE, until), None);
 }

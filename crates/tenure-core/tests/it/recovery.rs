@@ -17,6 +17,11 @@ fn recovering(state: LockState) -> Lock {
     lock
 }
 
+/// It has recovered by then.
+fn open_since(since: Timestamp) -> Phase {
+    Phase::Open { since }
+}
+
 fn forgotten() -> Lock {
     recovering(LockState::default())
 }
@@ -63,7 +68,7 @@ fn a_newcomer_is_told_that_the_store_recovers_and_until_when() {
         panic!("let in");
     };
     assert_eq!(contention.recovering, Some(until(&lock)));
-    lock.phase = Phase::Open;
+    lock.phase = open_since(lock.now);
     assert!(matches!(lock.acquire(&queue(1)), Outcome::Granted(_)));
 }
 
@@ -81,7 +86,7 @@ fn a_holder_gets_back_what_was_forgotten_with_its_fence() {
     );
     // Again, and then in a store that is open.
     assert_eq!(reinstate(&mut lock, 1, 5, Mode::Exclusive), renewed(&lock));
-    lock.phase = Phase::Open;
+    lock.phase = open_since(lock.now);
     assert_eq!(reinstate(&mut lock, 1, 5, Mode::Exclusive), renewed(&lock));
     assert!(matches!(lock.acquire(&acquire(2)), Outcome::Busy(_)));
 }
@@ -100,7 +105,7 @@ fn what_is_left_of_another_kind_is_waited_for_and_not_an_error() {
     assert_eq!(lock.state.holders.len(), 1, "whoever comes back is right");
     let (state, _) = held_by(1, permits(1, 2));
     lock = recovering(state);
-    lock.phase = Phase::Open;
+    lock.phase = open_since(lock.now);
     assert!(matches!(lock.acquire(&queue(3)), Outcome::Conflict { .. }));
 }
 
@@ -118,7 +123,7 @@ fn the_next_fence_is_above_what_was_taken_back() {
     let ahead = lock.now.plus(seconds(100)).as_micros();
     reinstate(&mut lock, 1, ahead, Mode::Exclusive);
     lock.release(1, Fence::from_u64(ahead));
-    lock.phase = Phase::Open;
+    lock.phase = open_since(lock.now);
     let next = lock.granted(&acquire(2)).fence.as_u64();
     assert_eq!(next, ahead + u64::from(Fence::RANGE));
 }
@@ -239,7 +244,7 @@ fn inherited_permits_do_not_count_against_those_who_renew() {
     lock.renew(1, first.fence, 10);
     lock.renew(3, Fence::from_u64(later), 10);
     lock.pass(seconds(1));
-    lock.phase = Phase::Open;
+    lock.phase = open_since(lock.now);
     assert!(matches!(
         lock.acquire(&in_mode(acquire(4), permits(1, 2))),
         Outcome::Busy(_)
@@ -306,4 +311,57 @@ fn a_store_that_recovers_does_not_say_that_something_is_not_held() {
     assert_eq!(lock.convert(1, fence), forgotten);
     assert_eq!(lock.force(1, fence, ""), forgotten);
     assert_eq!(lock.cancel(1), Outcome::Cancelled(Removed::Nothing));
+}
+
+#[test]
+fn what_was_granted_before_is_granted_anew_to_whoever_asks_for_it_again() {
+    let (state, fence) = held_by(1, Mode::Exclusive);
+    let mut lock = recovering(state);
+    lock.pass(seconds(5));
+    lock.phase = open_since(lock.now);
+    let again = lock.granted(&acquire(1));
+    assert!(again.fence > fence.last_of_grant(Mode::Exclusive));
+    assert_eq!(again.expiry, lock.now.plus(seconds(10)));
+    assert_eq!(lock.holders(), owners(&[1]));
+    // From here on it is an ordinary hold.
+    lock.pass(seconds(1));
+    assert_eq!(lock.granted(&acquire(1)), again);
+    assert_eq!(lock.renew(1, again.fence, 10), renewed(&lock));
+}
+
+#[test]
+fn what_was_taken_back_is_never_ended_by_a_question_that_comes_late() {
+    let mut lock = forgotten();
+    let Outcome::Renewed { expiry } = reinstate(&mut lock, 1, 5, Mode::Shared) else {
+        panic!("taken back");
+    };
+    lock.pass(seconds(5));
+    lock.phase = open_since(lock.now);
+    lock.queued(&queue(2), 0);
+    let late = tenure_core::Acquire {
+        not_after: Some(Timestamp::from_micros(lock.now.as_micros() - 1)),
+        ..in_mode(acquire(1), Mode::Shared)
+    };
+    assert_eq!(lock.acquire(&late), Outcome::TooLate);
+    assert_eq!(lock.state.holders[0].fence, Fence::from_u64(5));
+    let short = tenure_core::Acquire {
+        ttl: ttl(1),
+        ..in_mode(acquire(1), Mode::Shared)
+    };
+    let again = lock.granted(&short);
+    assert_eq!((again.expiry, lock.holders()), (expiry, owners(&[1])));
+}
+
+#[test]
+fn readers_who_ask_again_get_in_line_with_the_fences() {
+    let mut before = Lock::new();
+    for number in [1, 2] {
+        before.granted(&in_mode(acquire(number), Mode::Shared));
+    }
+    let mut lock = recovering(before.state);
+    lock.pass(seconds(1));
+    lock.phase = open_since(lock.now);
+    let again = lock.granted(&in_mode(acquire(1), Mode::Shared));
+    assert_eq!(lock.holders(), owners(&[2, 1]));
+    assert_eq!(lock.state.last_fence, again.fence);
 }

@@ -51,7 +51,7 @@ fn take(
     }
     let decide = |state| decide_in(lock.phase, state, &action, lock.now, &lock.seen);
     let decision = decide(lock.state.clone());
-    if lock.phase != Phase::Open {
+    if !lock.phase.is_open() {
         let repeated = decide(decision.state.clone());
         check(&lock.state, &action, lock.now, &decision, &repeated).map_err(|broken| {
             TestCaseError::fail(format!("{broken}\nin {action:?}\nof {:?}", lock.state))

@@ -94,7 +94,7 @@ impl Lock {
         Self {
             state: LockState::default(),
             now: START,
-            phase: Phase::Open,
+            phase: Phase::ALWAYS_OPEN,
             seen: Seen::default(),
             pushed: Vec::new(),
         }

@@ -1,4 +1,4 @@
-//! The scripts of a server that recovers against `decide_in`: random requests, the same answers.
+//! The scripts of a server that recovers, and is open again, against `decide_in`: random requests, the same answers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::peer::Peer;
 use crate::support::redis_server::RedisServer;
 
 const TRACES: u64 = 200;
-const STEPS: u64 = 14;
+const STEPS: u64 = 18;
 const RECORD: &str = "~tenure:{tenure:}:life";
 
 #[tokio::test]
@@ -25,15 +25,23 @@ async fn a_server_that_recovers_answers_as_the_core_decides() {
     for seed in 0..TRACES {
         let mut dice = Dice(seed);
         let mut state = LockState::default();
-        let (mut phase, mut fences) = (Phase::Open, vec![7]);
-        recover_until(&server, Timestamp::from_micros(1));
+        let mut fences = vec![7];
+        let since = Timestamp::from_micros(1);
+        let mut phase = Phase::Open { since };
+        recover_until(&server, since);
         let turn = 1 + dice.below(STEPS - 1);
+        let opens = turn + 1 + dice.below(STEPS / 2);
         for step in 0..STEPS {
             if step == turn {
                 // Longer than a trace takes, and no longer than a lease.
                 let until = time(&server).plus(Ttl::DEFAULT.duration());
                 recover_until(&server, until);
                 phase = Phase::Recovering { until };
+            }
+            if step == opens {
+                let since = time(&server);
+                recover_until(&server, since);
+                phase = Phase::Open { since };
             }
             let action = dice.action(&fences, &peer.inbox);
             let name = format!("lock {seed}");

@@ -189,12 +189,20 @@ fn letting_a_writer_in_while_recovering_meets_readers() {
 }
 
 #[test]
-fn binding_to_a_life_and_lost_being_final_each_suffice_but_not_neither() {
+fn binding_to_a_life_and_lost_being_final_each_suffice_against_two_holders_but_not_neither() {
     let neither = [Rule::RequestsAreBoundToALife, Rule::LostIsFinal];
-    for one in &neither {
-        unbroken(SHORT, &[*one]);
+    for one in neither {
+        let (_, broken) = explore(SHORT, &[one], Some(Found::TwoHolders));
+        assert!(broken.is_none(), "without {one:?}");
     }
     assert!(without(&neither, Found::TwoHolders));
+}
+
+/// An old question of its own comes to a server that is open again, and is granted anew.
+#[test]
+fn without_binding_to_a_life_a_valid_holder_loses_its_lock() {
+    let rules = [Rule::RequestsAreBoundToALife];
+    assert!(without(&rules, Found::ValidHolderLost));
 }
 
 #[test]

@@ -248,7 +248,7 @@ fn gives_way(lock: &LockState, action: &Action, phase: Phase) -> bool {
         return false;
     };
     let mut others = lock.holders.iter();
-    phase != Phase::Open && others.any(|holder| holder.owner != renew.owner)
+    !phase.is_open() && others.any(|holder| holder.owner != renew.owner)
 }
 
 fn refused(state: LockState) -> Decision {
@@ -288,5 +288,5 @@ fn weakened(phase: Phase, action: &Action, rules: Rules<'_>) -> Phase {
         }
         _ => false,
     };
-    if weak { Phase::Open } else { phase }
+    if weak { Phase::ALWAYS_OPEN } else { phase }
 }

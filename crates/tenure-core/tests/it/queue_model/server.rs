@@ -57,7 +57,8 @@ impl Server {
             return None;
         }
         let phase = if self.is_open(now) {
-            Phase::Open
+            let since = time(self.opens);
+            Phase::Open { since }
         } else {
             let until = time(self.opens);
             Phase::Recovering { until }

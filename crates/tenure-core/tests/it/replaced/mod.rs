@@ -3,17 +3,16 @@
 //! Every sentinel hears of the others, or does not, at a moment of its own; every reachable state is visited.
 //!
 //! With all rules of `docs/decisions/009-sentinel.md`, no two clients ever believe that they hold the lock at the same
-//! time. Without any one of them, they do: the tests below would notice if a rule were dropped, or were not needed.
+//! time, and nobody holds it with a lower fence than somebody before. Without any one of them, that happens: the tests
+//! below would notice if a rule were dropped, or were not needed.
 //!
 //! A server here is one lock, a life and nothing else: what it does with requests is modelled in `forgetful`.
 
 mod client;
+mod tidy;
 mod world;
 
 use std::collections::{BTreeSet, VecDeque};
-
-/// The longest lease, in ticks, and how long a new life lets nobody in.
-const TTL: u8 = 2;
 
 const CLIENTS: usize = 2;
 
@@ -21,7 +20,7 @@ const CLIENTS: usize = 2;
 enum Rule {
     /// A grant counts after a question that was asked when it had arrived, and not because of an earlier one.
     ConfirmedAfterwards,
-    /// No hold is relied upon for longer than `TTL` after the last confirmation was asked for.
+    /// No hold is relied upon for longer than the longest lease after the last confirmation was asked for.
     NoLongerThanAConfirmation,
     /// A life begins after a majority has named its server, and not when one has.
     LivesBeginWithAMajority,
@@ -31,6 +30,8 @@ enum Rule {
     LivesWait,
     /// A sentinel takes on only what has a higher epoch.
     NobodyGoesBack,
+    /// What was granted before a life let people in is granted anew to whoever asks for it again.
+    GrantedAnew,
 }
 
 /// How far to look.
@@ -40,6 +41,11 @@ struct Left {
     failovers: u8,
     /// How often a server becomes a replica of the other.
     copies: u8,
+    /// The longest lease, and how long a new life lets nobody in.
+    ttl: u8,
+    /// How long a grant lasts that was pushed, and of which its waiter has not heard; 0: all hear of theirs, and nobody
+    /// looks at fences.
+    claim: u8,
     /// How many epochs a failover may leave out, as after an election that came to nothing: only then do two
     /// sentinels ever give two servers the same one.
     gap: u8,
@@ -62,8 +68,15 @@ struct Life {
 struct Server {
     /// `None`: a replica, or promoted and not met yet.
     life: Option<Life>,
-    /// Who holds the lock, until when.
-    holder: Option<(usize, u8)>,
+    holder: Option<Hold>,
+}
+
+/// What a server has stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Hold {
+    client: usize,
+    until: u8,
+    fence: u8,
 }
 
 /// Asked of all sentinels. Each answers as soon as it agrees: hearing of that later allows nothing more.
@@ -73,14 +86,15 @@ struct Question {
     asked: u8,
     /// Which of them have agreed.
     agreed: u8,
-    /// The lease that counts if a majority does.
-    lease: Option<u8>,
+    /// The lease that counts if a majority does, and its fence.
+    lease: Option<(u8, u8)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Client {
-    /// Whether it has asked for the lock; it does so once.
+    /// Whether it has asked for the lock; it does so once, and again if it was not told.
     has_asked: bool,
+    was_not_told: bool,
     /// Until when it believes that it holds the lock.
     until: Option<u8>,
     question: Option<Question>,
@@ -97,9 +111,18 @@ struct World {
     /// Whoever says hello.
     herald: Option<Question>,
     clients: [Client; CLIENTS],
+    /// The highest fence with which anybody has held the lock.
+    highest: u8,
+    broken: Option<Broken>,
 }
 
-/// Visits all states; answers how many there are, and one with two holders, if there is any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Broken {
+    TwoHolders,
+    FenceWentBack,
+}
+
+/// Visits all states; answers how many there are, and one in which something is broken, if there is any.
 fn explore(left: Left, left_out: Option<Rule>) -> (usize, Option<World>) {
     let start = World::new(left);
     let mut seen = BTreeSet::from([start.clone()]);
@@ -110,7 +133,7 @@ fn explore(left: Left, left_out: Option<Rule>) -> (usize, Option<World>) {
             "too many states: tighten the bounds"
         );
         for world in world.successors(left_out) {
-            if world.is_broken() {
+            if world.broken.is_some() {
                 return (seen.len(), Some(world));
             }
             if seen.insert(world.clone()) {
@@ -125,12 +148,22 @@ const ONCE: Left = Left {
     ticks: 3,
     failovers: 1,
     copies: 0,
+    ttl: 2,
+    claim: 0,
     gap: 0,
 };
 
 const THERE_AND_BACK: Left = Left {
     failovers: 2,
     ..ONCE
+};
+
+/// A waiter is not told of what it was given for longer than two lives wait.
+const UNTOLD: Left = Left {
+    ticks: 3,
+    ttl: 1,
+    claim: 4,
+    ..THERE_AND_BACK
 };
 
 #[test]
@@ -150,6 +183,30 @@ fn primaries_that_are_replaced_and_live_on_never_give_two_holders() {
         assert_eq!(broken, None);
         assert!(states > at_least, "only {states} states of {left:?}");
     }
+}
+
+#[test]
+fn nobody_holds_with_a_lower_fence_than_somebody_before() {
+    let (states, broken) = explore(UNTOLD, None);
+    assert_eq!(broken, None);
+    assert!(states > 200_000, "only {states} states");
+}
+
+/// What outlasts the waiting is from before whatever was given elsewhere meanwhile.
+#[test]
+fn what_was_granted_in_another_life_would_be_held_with_a_lower_fence() {
+    let (_, broken) = explore(UNTOLD, Some(Rule::GrantedAnew));
+    let broken = broken.and_then(|world| world.broken);
+    assert_eq!(broken, Some(Broken::FenceWentBack));
+    // With one failover nobody holds it elsewhere and then here.
+    let once = Left {
+        failovers: 1,
+        ..UNTOLD
+    };
+    assert_eq!(explore(once, Some(Rule::GrantedAnew)).1, None);
+    // Nor does anything outlast the waiting that ends with the lease.
+    let short = Left { claim: 1, ..UNTOLD };
+    assert_eq!(explore(short, Some(Rule::GrantedAnew)).1, None);
 }
 
 #[test]

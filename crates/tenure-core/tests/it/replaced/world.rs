@@ -1,6 +1,8 @@
 //! All that can happen next.
 
-use super::{CLIENTS, Client, Configuration, Left, Life, Question, Rule, Server, TTL, World};
+use super::{
+    Broken, CLIENTS, Client, Configuration, Hold, Left, Life, Question, Rule, Server, World,
+};
 
 impl World {
     /// The first server is open since long.
@@ -18,6 +20,8 @@ impl World {
             servers: [first, Server::default()],
             herald: None,
             clients: [Client::default(); CLIENTS],
+            highest: 0,
+            broken: None,
         }
     }
 
@@ -31,20 +35,24 @@ impl World {
         self.somebody_says_hello(&keeps, &mut next);
         for client in 0..CLIENTS {
             self.asks_for_the_lock(client, &keeps, &mut next);
+            self.asks_again(client, keeps(Rule::GrantedAnew), &mut next);
             self.asks_the_sentinels(client, &keeps, &mut next);
             self.renews(client, &keeps, &mut next);
         }
         for world in &mut next {
             world.sentinels_answer(&keeps);
+            world.judge();
             world.forget_what_is_over();
             world.forget_who_is_who();
         }
         next
     }
 
-    pub(super) fn is_broken(&self) -> bool {
+    fn judge(&mut self) {
         let holds = self.clients.iter().filter(|client| client.until.is_some());
-        holds.count() > 1
+        if holds.count() > 1 {
+            self.broken = Some(Broken::TwoHolders);
+        }
     }
 
     fn time_passes(&self, next: &mut Vec<Self>) {
@@ -58,7 +66,7 @@ impl World {
             client.until = client.until.filter(|until| *until > world.now);
         }
         for server in &mut world.servers {
-            server.holder = server.holder.filter(|(_, until)| *until > world.now);
+            server.holder = server.holder.filter(|hold| hold.until > world.now);
         }
         next.push(world);
     }
@@ -122,7 +130,11 @@ impl World {
         };
         if question.agreed.count_ones() >= needed && !goes_on {
             let mut world = self.clone();
-            let wait = if keeps(Rule::LivesWait) { TTL } else { 0 };
+            let wait = if keeps(Rule::LivesWait) {
+                self.left.ttl
+            } else {
+                0
+            };
             let opens = self.now + wait;
             world.servers[usize::from(server)].life = Some(Life { epoch, opens });
             world.herald = None;
@@ -146,9 +158,16 @@ impl World {
             if server.holder.is_some() {
                 continue;
             }
-            let lease = self.now + TTL;
+            let (lease, fence) = (self.now + self.left.ttl, self.fence());
+            if self.left.claim > 0 {
+                let mut world = self.clone();
+                world.store(address, number, self.now + self.left.claim, fence);
+                world.clients[number].has_asked = true;
+                world.clients[number].was_not_told = true;
+                next.push(world);
+            }
             let mut world = self.clone();
-            world.servers[usize::from(address)].holder = Some((number, lease));
+            world.store(address, number, lease, fence);
             let about = Configuration {
                 server: address,
                 epoch: life.epoch,
@@ -156,12 +175,27 @@ impl World {
             let client = &mut world.clients[number];
             client.has_asked = true;
             if keeps(Rule::ConfirmedAfterwards) {
-                client.question = Some(Question::new(about, self.now, Some(lease)));
+                client.question = Some(Question::new(about, self.now, Some((lease, fence))));
             } else {
-                client.relies(about, lease, self.now, keeps);
+                client.relies(about, lease, (self.now, self.left.ttl), keeps);
             }
             next.push(world);
         }
+    }
+
+    /// Notes a hold on a server.
+    pub(super) fn store(&mut self, address: u8, client: usize, until: u8, fence: u8) {
+        let hold = Hold {
+            client,
+            until,
+            fence,
+        };
+        self.servers[usize::from(address)].holder = Some(hold);
+    }
+
+    /// That of what is granted now: fences follow the clock.
+    pub(super) fn fence(&self) -> u8 {
+        if self.left.claim > 0 { self.now } else { 0 }
     }
 
     /// Beside a renewal, and before it asks for the lock if that is good for anything: about the life of either
@@ -206,53 +240,15 @@ impl World {
                 } = *question;
                 client.question = None;
                 client.confirmed = Some((about, asked));
-                if let Some(lease) = lease {
-                    client.relies(about, lease, self.now, keeps);
+                if let Some((lease, fence)) = lease {
+                    client.was_not_told = false;
+                    client.relies(about, lease, (self.now, self.left.ttl), keeps);
+                    if client.until.is_some() && fence < self.highest {
+                        self.broken = Some(Broken::FenceWentBack);
+                    }
+                    self.highest = self.highest.max(fence);
                 }
             }
-        }
-    }
-
-    /// What can no longer make a difference.
-    fn forget_what_is_over(&mut self) {
-        for server in &mut self.servers {
-            let life = server.life.as_mut();
-            if let Some(life) = life.filter(|life| life.opens <= self.now) {
-                life.opens = 0;
-            }
-        }
-        for client in &mut self.clients {
-            let counts = |asked: u8| asked + TTL > self.now;
-            client.question = client.question.filter(|it| counts(it.asked));
-            let over = client.has_asked && client.until.is_none() && client.question.is_none();
-            client.confirmed = client.confirmed.filter(|_| !over);
-        }
-    }
-
-    /// Which sentinel is which makes no difference, nor which client.
-    fn forget_who_is_who(&mut self) {
-        if self.clients[1] < self.clients[0] {
-            self.clients.swap(0, 1);
-            for server in &mut self.servers {
-                server.holder = server.holder.map(|(client, until)| (1 - client, until));
-            }
-        }
-        let mut order = [0, 1, 2];
-        let questions = |world: &Self| {
-            let of_clients = world.clients.map(|client| client.question);
-            [world.herald, of_clients[0], of_clients[1]].map(|it| it.map_or(0, |it| it.agreed))
-        };
-        let agreed = questions(self);
-        let bits = |number: usize| agreed.map(|it| it >> number & 1);
-        order.sort_by_key(|number| (self.sentinels[*number], bits(*number)));
-        self.sentinels = order.map(|number| self.sentinels[number]);
-        let sorted = |mask: u8| {
-            let bits = order.iter().enumerate();
-            bits.fold(0, |all, (new, old)| all | ((mask >> old & 1) << new))
-        };
-        let of_clients = self.clients.iter_mut().map(|client| &mut client.question);
-        for question in of_clients.chain([&mut self.herald]).flatten() {
-            question.agreed = sorted(question.agreed);
         }
     }
 
@@ -263,18 +259,19 @@ impl World {
         }
         for (address, server) in (0..).zip(&self.servers) {
             let Some(life) = server.life else { continue };
-            let stored = server.holder.is_some_and(|(holder, _)| holder == number);
+            let stored = server.holder.is_some_and(|hold| hold.client == number);
             if !stored && life.opens <= self.now {
                 continue;
             }
-            let lease = self.now + TTL;
+            let lease = self.now + self.left.ttl;
             let mut world = self.clone();
-            world.servers[usize::from(address)].holder = Some((number, lease));
+            // Whoever knows its fence does not ask for it again.
+            world.store(address, number, lease, 0);
             let about = Configuration {
                 server: address,
                 epoch: life.epoch,
             };
-            world.clients[number].relies(about, lease, self.now, keeps);
+            world.clients[number].relies(about, lease, (self.now, self.left.ttl), keeps);
             next.push(world);
         }
     }

@@ -71,6 +71,9 @@ impl Model {
         let closed_until = before.closed_until;
         let until = Timestamp::from_micros(closed_until.max(now + 1));
         let recovering = (Phase::Recovering { until }, closed_until);
+        let moment = Timestamp::from_micros(now);
+        let since = Timestamp::from_micros(closed_until);
+        let open = (Phase::Open { since }, closed_until);
         let told = match asking.said {
             Some((_, Said::Queued { recovering } | Said::Busy { recovering })) => Some(recovering),
             _ => None,
@@ -83,8 +86,12 @@ impl Model {
                 Some(None) => Vec::new(),
                 _ => vec![recovering],
             },
-            None if self.recovers => vec![(Phase::Open, closed_until), recovering],
-            _ => vec![(Phase::Open, closed_until)],
+            None if self.recovers => {
+                // It may have been closed meanwhile without telling anybody of these.
+                let just_now = Phase::Open { since: moment };
+                vec![open, (just_now, closed_until), recovering]
+            }
+            _ => vec![open],
         }
     }
 

@@ -11,7 +11,10 @@ use super::*;
 const TTL: Duration = Duration::from_secs(15);
 
 /// Three sentinels that name this server, in these epochs.
-async fn fakes(server: &RedisServer, epochs: [Option<u64>; 3]) -> (Vec<FakeSentinel>, String) {
+pub(super) async fn fakes(
+    server: &RedisServer,
+    epochs: [Option<u64>; 3],
+) -> (Vec<FakeSentinel>, String) {
     let mut fakes = Vec::new();
     for (id, epoch) in ["one", "two", "three"].into_iter().zip(epochs) {
         let says = Says {

@@ -1,5 +1,6 @@
 //! Locks on a service that Sentinel watches over.
 
+mod anew;
 mod back;
 mod failover;
 mod memory;
@@ -12,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::clock::SystemClock;
-use tenure::core::{Action, Finding, Outcome, Release, Renew, Reply, Severity};
+use tenure::core::{Acquire, Action, Finding, Outcome, Release, Renew, Reply, Severity};
 use tenure::stores::redis::RedisStore;
-use tenure::{Error, ErrorKind, Lease, Store as _, Ttl};
+use tenure::{Error, ErrorKind, Fence, Lease, Store as _, Ttl};
 
 use crate::redis_store::store;
-use crate::support::peer::{Peer, bid, renewal};
+use crate::support::peer::{self, Peer, bid, renewal};
 use crate::support::redis_server::RedisServer;
 use crate::support::sentinels::{
     FakeSentinel, Passwords, SERVICE, Says, Sentinel, WITH_TILT, Watched,

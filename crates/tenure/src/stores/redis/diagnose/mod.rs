@@ -125,13 +125,13 @@ async fn recovery(link: &Link) -> Finding {
                 ),
             ),
         ),
-        Phase::Open if basis == Basis::Hearsay => warning(
+        Phase::Open { .. } if basis == Basis::Hearsay => warning(
             subject,
             "unknown, because this user may not call INFO: somebody has recorded that the server remembers, but perhaps \
              before it was last started. If it forgets, and nobody else uses it who sees that, it gives away locks \
              that are held (allow +info)",
         ),
-        Phase::Open => fine(
+        Phase::Open { .. } => fine(
             subject,
             format!(
                 "remembers what it granted; if it forgets, leases of up to {} are protected",

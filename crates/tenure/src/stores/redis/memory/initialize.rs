@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tenure_core::{Cause, Error, ErrorKind, Phase, Recovery};
+use tenure_core::{Cause, Error, ErrorKind, Recovery};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
@@ -191,7 +191,7 @@ pub(super) fn beginning(
 
 fn is_open(look: &Look) -> bool {
     let record = look.record.as_ref();
-    record.is_some_and(|record| record.is_of(&look.seen) && record.phase(look.now) == Phase::Open)
+    record.is_some_and(|record| record.is_of(&look.seen) && record.phase(look.now).is_open())
 }
 
 /// That another server was the primary before: that this one is new says nothing about the locks of the service.

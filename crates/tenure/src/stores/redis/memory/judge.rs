@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{
-    Cause, ErrorKind, Greeting, Hello, Life, Phase, Record, Recovery, Spelled, hello,
-};
+use tenure_core::{Cause, ErrorKind, Greeting, Hello, Life, Record, Recovery, Spelled, hello};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
@@ -62,7 +60,7 @@ pub(super) fn judge(link: &Link, part: Part, look: Look) -> Result<Judged, Failu
         // A newcomer has taken it for new, but we know that it was in use.
         (Hello::Known(life), Some(record))
             if record.cause == Cause::Unknown
-                && record.phase(look.now) != Phase::Open
+                && !record.phase(look.now).is_open()
                 && link.memory.life(part).is_some_and(|knew| knew != life) =>
         {
             let beginning = Beginning {

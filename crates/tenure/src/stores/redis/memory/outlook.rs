@@ -35,7 +35,7 @@ impl Outlook {
     /// For how long nobody is let in; `None` if it is open.
     pub(in super::super) fn recovering(&self) -> Option<Recovering> {
         let left = match self.record.phase(self.now) {
-            Phase::Open => return None,
+            Phase::Open { .. } => return None,
             Phase::Recovering { until } => until.since(self.now),
         };
         Some(match self.basis {

@@ -1,7 +1,7 @@
 //! One slot of a node was found to have forgotten, or may have: most likely its neighbours have, too. They
 //! begin to wait now and not when somebody first asks for them.
 
-use tenure_core::{Moment, Phase, Record, Timestamp};
+use tenure_core::{Moment, Record, Timestamp};
 
 use super::super::connection::{Link, Live};
 use super::super::errors::Failure;
@@ -67,7 +67,7 @@ impl Survey {
     /// Those that let nobody in, also because nobody has said hello yet.
     pub(in super::super) fn closed(&self) -> impl Iterator<Item = &Record> {
         let closed =
-            |(_, record, its): &&(u16, Record, bool)| !its || record.phase(self.now) != Phase::Open;
+            |(_, record, its): &&(u16, Record, bool)| !its || !record.phase(self.now).is_open();
         self.records
             .iter()
             .filter(closed)

@@ -66,15 +66,24 @@ local function careful(lock)
     return done(said .. contention(state))
   end
 
-  local mine = holder_of(state, owner)
+  local mine, place = holder_of(state, owner)
+  local before = mine and tonumber(mine.since) < opened
   if mine and recovering then return inherited() end
-  if mine then
+  if mine and not before then
     admit(state, nil, wish.cursor)
     return done(granted(mine))
   end
   if limit ~= '' and tonumber(limit) < now then
     admit(state, nil, wish.cursor)
     return done('late')
+  end
+  if before then
+    -- Somebody else may have held it since, with a higher fence (acquire.rs, grant_anew).
+    remove_holder(state, place)
+    local lasts = math.max(tonumber(wish.ttl) * 1000, mine.expiry - now)
+    local anew = grant(state, owner, mine.mode, lasts, wish.ttl, wish.party)
+    admit(state, nil, wish.cursor)
+    return done(granted(anew))
   end
   local kind = kind_in_force(state)
   if kind and kind ~= kind_of(mode) then

@@ -43,12 +43,16 @@ local NOW = format('%d', now)
 -- While the server may have forgotten who holds what: until when, as a text. Nobody is let in then.
 local recovering = nil
 
+-- Since when this life lets people in. What was granted earlier is from another one.
+local opened = 0
+
 if ARGV[1] ~= '' then
   local record = call('GET', sub(ARGV[1], 18)) or ''
   if record ~= '' or find(ARGV[1], '-', 1, true) ~= 1 then
     local moment = match(record, '^ (%d+) ', 20)
     if not moment or find(record, sub(ARGV[1], 1, 16), 4, true) ~= 4 then return 'other life' end
-    if tonumber(moment) > now then
+    opened = tonumber(moment)
+    if opened > now then
       recovering = moment
       -- Record::is_ahead: written when the clock was ahead, for longer than anything lasts.
       local longest = match(record, '^%S+ %S+ (%d+)', 21 + #moment + 1) or 0
