@@ -2,7 +2,8 @@
 //! comes out; nothing here waits or sends.
 
 use tenure_core::{
-    Action, Error, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Renew, Reply, Request, Ttl,
+    Action, Error, ErrorKind, Fence, ForcedRelease, Kind, Moment, Outcome, OwnerId, Renew, Reply,
+    Request, Ttl,
 };
 
 use super::agreement::latest;
@@ -38,6 +39,8 @@ pub(super) struct Keep {
     /// Some recover from a loss of data and do not know it; until when.
     forgotten: Option<Moment>,
     failure: Option<Error>,
+    /// Answers came so late that what they say together is not sure.
+    late: bool,
 }
 
 impl Keep {
@@ -60,7 +63,13 @@ impl Keep {
             conflict: None,
             forgotten: None,
             failure: None,
+            late: false,
         }
+    }
+
+    /// So much time has passed since it was sent that its holder may have got back at one member what another has ended.
+    pub(super) fn is_late(&mut self) {
+        self.late = true;
     }
 
     pub(super) fn hear(&mut self, member: usize, sent: Moment, answer: Result<Reply, Error>) {
@@ -135,7 +144,9 @@ impl Keep {
     /// How an end stands whose holder does not know of it: it must be one that no renewal can undo, so it must reach
     /// as many as it takes that the others are too few to keep it.
     fn ended(&self) -> Standing {
-        if self.poll.count(Voice::Yes) >= self.electorate.to_take {
+        if self.late {
+            Standing::OutOfReach
+        } else if self.poll.count(Voice::Yes) >= self.electorate.to_take {
             Standing::Reached
         } else if self.poll.open() > 0 {
             Standing::Open
@@ -235,6 +246,12 @@ impl Keep {
     fn too_few(&mut self) -> Error {
         let (yes, members) = (self.poll.count(Voice::Yes), self.electorate.members);
         let unknown = self.ends_it() && !self.is_by_holder();
+        if unknown && self.late {
+            return Error::new(
+                ErrorKind::Unavailable,
+                "the answers came too late to say that it is ended everywhere: ask again",
+            );
+        }
         let error = unreachable(
             self.request.action.word(),
             yes + self.poll.count(Voice::No),

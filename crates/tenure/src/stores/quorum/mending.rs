@@ -3,7 +3,7 @@
 //!
 //! A vote is asked for only when the hold was confirmed by enough members that still have theirs, and that a good while
 //! after the one that is missing was found to be. Then it was not released from elsewhere: whoever does that
-//! reaches so many within a node time-out that the others are too few to confirm it. So it takes two renewals, and both are
+//! reaches so many within the longest node time-out that the others are too few to confirm it. So it takes two renewals, and both are
 //! the holder's own: one in the background could prolong what its holder has left, or find that it is lost without
 //! anybody being told.
 
@@ -98,7 +98,10 @@ impl Shared {
         if late || held.is_over() || held.notes.is_left() {
             return; // What was confirmed then says nothing about now.
         }
-        match held.notes.absence(member, (*sent, now), self.adrift()) {
+        match held
+            .notes
+            .absence(member, (*sent, now), Self::longest_adrift())
+        {
             Absence::New => {}
             Absence::Lasting => {
                 let vote = Vote {

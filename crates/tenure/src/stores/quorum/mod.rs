@@ -223,6 +223,11 @@ impl Shared {
         self.node_timeout + ADRIFT
     }
 
+    /// The same for the most patient client: how much later than the first an end that is reported has reached enough members.
+    fn longest_adrift() -> Duration {
+        Settings::LONGEST_NODE_TIMEOUT + ADRIFT
+    }
+
     /// The fence to propose: the time by the clocks of all members, where none that is far off counts. One that was not read
     /// lately is carried on: without it, the lower of two that were read first would decide alone.
     fn proposal(&self, now: Moment) -> Fence {

@@ -147,7 +147,12 @@ impl Question {
                 )
             })),
             Self::Take(take) => take.result(sent, shared.clock.now(), epoch),
-            Self::Keep(keep) => keep.result(sent, epoch),
+            Self::Keep(keep) => {
+                if shared.clock.now() > sent.plus(shared.adrift()) {
+                    keep.is_late();
+                }
+                keep.result(sent, epoch)
+            }
             Self::Undo(undo) => undo.result(sent, epoch),
             Self::Look(look) => look.result(sent, epoch),
         }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use tenure::stores::quorum::Settings;
 use tenure::test_util::{Fault, Rule, ScriptedStore};
-use tenure::{Attempt, Loss, Tenure};
+use tenure::{Attempt, ErrorKind, Loss, Tenure};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
@@ -200,4 +201,45 @@ async fn a_vote_that_comes_when_the_release_is_under_way_costs_nothing_more() {
         assert_eq!((member.count("vote"), member.count("release")), (1, 1));
         assert_eq!(member.count("cancel"), 0);
     }
+}
+
+/// Somebody else waits longer for a server than the holder does: what was ended at the first must not come back meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_a_more_patient_process_released_stays_released() {
+    let mut quorum = Quorum::of(3);
+    let one = quorum.client().await;
+    quorum.settings.node_timeout = Settings::LONGEST_NODE_TIMEOUT;
+    let two = quorum.client().await;
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    quorum.members[1].script(Rule::on("release").does(Fault::Delay(millis(900))));
+    quorum.members[2].script(Rule::on("release").does(Fault::Hang));
+    let lease = guard.lease();
+    let releasing = tokio::spawn(async move { two.release_lease("x", lease).await });
+    others_act().await;
+    guard.extend(secs(30)).await.unwrap();
+    quorum.pass(millis(600)).await;
+    guard.extend(secs(30)).await.unwrap();
+    releasing
+        .await
+        .unwrap()
+        .expect("it has reached two of three");
+    let error = guard.extend(secs(30)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+}
+
+/// Its holder may have got back at the first what was ended at the last.
+#[tokio::test(start_paused = true)]
+async fn whoever_is_stopped_while_it_releases_by_lease_is_not_told_that_it_did() {
+    let quorum = Quorum::of(3);
+    let (one, two) = (quorum.client().await, quorum.client().await);
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    quorum.all([1, 2], Fault::Delay(millis(10)));
+    let lease = guard.lease();
+    let releasing = tokio::spawn(async move { two.release_lease("x", lease).await });
+    others_act().await;
+    quorum.clock.jump(secs(5));
+    let error = releasing.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
