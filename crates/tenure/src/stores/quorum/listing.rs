@@ -39,7 +39,7 @@ pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, 
                 let (rivals, fence) = found
                     .entry(name)
                     .or_insert_with(|| (Rivals::new(electorate), Fence::NONE));
-                rivals.see(Reading { sent, now }, &snapshot.holders);
+                rivals.see(member, Reading { sent, now }, &snapshot.holders);
                 *fence = (*fence).max(snapshot.last_fence);
             }
             true
@@ -51,6 +51,13 @@ pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, 
         }
     }
     answers.enough("list")?;
+    if found.values().any(|(rivals, _)| rivals.is_unsure()) {
+        let mut forgetful = shared.forgetful(None, limit).await;
+        forgetful.retain(|member| answers.has_answered(*member));
+        for member in forgetful {
+            found.values_mut().for_each(|(it, _)| it.forgot(member));
+        }
+    }
     let locks: Vec<_> = found
         .into_iter()
         .filter_map(|(name, (rivals, last_fence))| {

@@ -1,12 +1,16 @@
 //! [`Look`] and [`Undo`]: requests to which every member's answer matters.
 
-use tenure_core::{Error, Moment, Outcome, Removed, Reply, Request, Snapshot};
+use std::time::Duration;
 
+use futures_util::future::join_all;
+use tenure_core::{Error, Fence, LockName, Moment, Outcome, Removed, Reply, Request, Snapshot};
+
+use super::Shared;
 use super::electorate::{Electorate, Poll, Voice};
 use super::epoch::{Epoch, Reading};
 use super::rivals::Rivals;
 use super::take::unreachable;
-use tenure_core::Fence;
+use crate::clock::bounded;
 
 /// Who answered, and what went wrong.
 #[derive(Debug)]
@@ -50,6 +54,10 @@ impl RollCall {
 
     pub(super) fn silent(&self) -> usize {
         self.electorate.members - self.poll.count(Voice::Yes)
+    }
+
+    pub(super) fn has_answered(&self, member: usize) -> bool {
+        self.poll.voice(member) == Some(Voice::Yes)
     }
 
     pub(super) fn silent_members(&self) -> impl Iterator<Item = usize> + '_ {
@@ -103,11 +111,24 @@ impl Look {
     pub(super) fn hear(&mut self, member: usize, sent: Moment, answer: Result<Reply, Error>) {
         let answer = answer.map(|Reply { now, outcome }| {
             if let Outcome::State(snapshot) = outcome {
-                self.rivals.see(Reading { sent, now }, &snapshot.holders);
+                self.rivals
+                    .see(member, Reading { sent, now }, &snapshot.holders);
                 self.last_fence = self.last_fence.max(snapshot.last_fence);
             }
         });
         self.answers.hear(member, answer);
+    }
+
+    /// Whether it matters which members recover.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.rivals.is_unsure()
+    }
+
+    /// This member recovers.
+    pub(super) fn forgot(&mut self, member: usize) {
+        if self.answers.has_answered(member) {
+            self.rivals.forgot(member);
+        }
     }
 
     pub(super) fn result(&mut self, sent: Moment, epoch: Epoch) -> Result<Reply, Error> {
@@ -123,6 +144,19 @@ impl Look {
             now: epoch.timestamp(sent),
             outcome: Outcome::State(snapshot),
         })
+    }
+}
+
+impl Shared {
+    /// The members that may have forgotten who holds `name`, or anything: those that recover, or do not say within `limit`.
+    pub(super) async fn forgetful(&self, name: Option<&LockName>, limit: Duration) -> Vec<usize> {
+        let asked = self.members.iter().map(|member| async move {
+            let recovering = member.store.recovering(name);
+            bounded(&*self.clock, limit, recovering).await
+        });
+        let answers = join_all(asked).await.into_iter().enumerate();
+        let forgetful = answers.filter(|(_, answer)| !matches!(answer, Some(Ok(None))));
+        forgetful.map(|(member, _)| member).collect()
     }
 }
 

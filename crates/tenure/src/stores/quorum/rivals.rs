@@ -26,6 +26,8 @@ pub(super) struct Rivals {
     free_from: Vec<Option<Moment>>,
     /// When each member will have recovered that gives no votes before.
     recovering: Vec<Moment>,
+    /// Which members these are. They may have forgotten a vote that its owner gets back with its next renewal.
+    forgetful: Vec<usize>,
     /// One of them does so again and again.
     restless: bool,
     /// How many hold it at each member that does not show them all.
@@ -36,7 +38,8 @@ pub(super) struct Rivals {
 #[derive(Debug)]
 struct Rival {
     view: HolderView,
-    voices: usize,
+    /// The members that know it.
+    voices: Vec<usize>,
     since: Option<Moment>,
     /// For how long it has had the oldest of its votes; `None` if one of them does not say.
     age: Option<Duration>,
@@ -51,19 +54,21 @@ impl Rivals {
             holders: HashMap::new(),
             free_from: Vec::new(),
             recovering: Vec::new(),
+            forgetful: Vec::new(),
             restless: false,
             crowds: Vec::new(),
         }
     }
 
     /// What a member that said no sees.
-    pub(super) fn add(&mut self, reading: Reading, contention: &Contention) {
-        self.see(reading, &contention.holders);
+    pub(super) fn add(&mut self, member: usize, reading: Reading, contention: &Contention) {
+        self.see(member, reading, &contention.holders);
         let more = contention.holder_count > count(contention.holders.len());
         self.crowds.extend(more.then_some(contention.holder_count));
         let mut free_from = contention.next_expiry.map(|expiry| reading.here(expiry));
         if let Some(until) = contention.recovering.map(|until| reading.here(until)) {
             self.recovering.push(until);
+            self.forgot(member);
             self.restless |= contention.restless;
             free_from = free_from.max(Some(until));
         }
@@ -71,16 +76,16 @@ impl Rivals {
     }
 
     /// What a member that was only looked at sees.
-    pub(super) fn see(&mut self, reading: Reading, holders: &[HolderView]) {
+    pub(super) fn see(&mut self, member: usize, reading: Reading, holders: &[HolderView]) {
         for view in holders {
             let rival = self.holders.entry(view.owner).or_insert_with(|| Rival {
                 view: view.clone(),
-                voices: 0,
+                voices: Vec::new(),
                 since: None,
                 age: Some(Duration::ZERO),
                 ends: Vec::new(),
             });
-            rival.voices += 1;
+            rival.voices.push(member);
             rival.view.fence = rival.view.fence.max(view.fence);
             let age = view.since.map(|since| reading.now.since(since));
             rival.age = rival.age.and_then(|oldest| Some(oldest.max(age?)));
@@ -90,6 +95,25 @@ impl Rivals {
                 .ends
                 .push(view.expiry.map(|expiry| reading.here(expiry)));
         }
+    }
+
+    /// This member recovers: whom it does not know it may have forgotten.
+    pub(super) fn forgot(&mut self, member: usize) {
+        self.forgetful.push(member);
+    }
+
+    /// Whether somebody has votes that are too few, so that it matters whether a member may have forgotten one.
+    pub(super) fn is_unsure(&self) -> bool {
+        let mut rivals = self.holders.values();
+        rivals.any(|rival| rival.voices.len() < self.electorate.to_keep)
+    }
+
+    /// How many members may have forgotten this one.
+    fn hiding(&self, rival: &Rival) -> usize {
+        let forgetful = self.forgetful.iter();
+        forgetful
+            .filter(|member| !rival.voices.contains(member))
+            .count()
     }
 
     /// Whether one of them has so many votes already that it holds the lock.
@@ -103,11 +127,12 @@ impl Rivals {
     pub(super) fn contention(&self, epoch: Epoch, silent: usize, free: usize) -> Contention {
         let mut holders = self.views(epoch, |rival| {
             // Where there were votes to be had, whoever is in the way with too few of its own more likely races, too, and all
-            // of them have to get out of each other's way; unless it has had them for so long that it does not.
-            let silent = if free > 0 && !rival.is_settled() {
-                0
-            } else {
-                silent
+            // of them have to get out of each other's way; unless it has had them for so long that it does not. Then it may
+            // also have had one where it is forgotten, and where nobody who races gets any.
+            let silent = match (rival.is_settled(), free) {
+                (true, _) => silent + self.hiding(rival),
+                (false, 0) => silent,
+                (false, _) => 0,
             };
             rival.may_hold(self.electorate, silent)
         });
@@ -170,7 +195,9 @@ impl Rivals {
     /// it, also if it may have been about to take them back.
     pub(super) fn snapshot(&self, epoch: Epoch, silent: usize) -> Snapshot {
         let needed = self.electorate.to_keep;
-        let holders = self.views(epoch, |rival| rival.voices + silent >= needed);
+        let holders = self.views(epoch, |rival| {
+            rival.voices.len() + silent + self.hiding(rival) >= needed
+        });
         Snapshot {
             kind: holders.first().map(|_| Kind::Lock),
             holders,
@@ -196,7 +223,7 @@ impl Rival {
         } = electorate;
         let may_race = self.age.is_some() && !self.is_settled();
         let needed = if may_race { to_take } else { to_keep };
-        self.voices + silent >= needed
+        self.voices.len() + silent >= needed
     }
 
     /// Whether it has had a vote for longer than anybody races.
@@ -205,7 +232,7 @@ impl Rival {
     }
 
     fn view(&self, epoch: Epoch, needed: usize) -> HolderView {
-        let seen = needed.min(self.voices);
+        let seen = needed.min(self.voices.len());
         let endless = self.ends.iter().filter(|end| end.is_none()).count();
         let mut ends: Vec<Moment> = self.ends.iter().copied().flatten().collect();
         let end = seen.checked_sub(endless).filter(|ending| *ending > 0);
@@ -270,8 +297,8 @@ mod tests {
 
     fn rivals_of(electorate: Electorate, held: &[(Reading, Contention)]) -> Rivals {
         let mut rivals = Rivals::new(electorate);
-        for (reading, contention) in held {
-            rivals.add(*reading, contention);
+        for (member, (reading, contention)) in held.iter().enumerate() {
+            rivals.add(member, *reading, contention);
         }
         rivals
     }
@@ -373,12 +400,32 @@ mod tests {
     fn silence_hides_no_holder_where_there_are_votes_to_be_had_unless_it_is_an_old_one() {
         let holders = |(reading, contention): (Reading, Contention), silent| {
             let mut rivals = Rivals::new(Electorate::majority(3));
-            rivals.add(reading, &contention);
+            rivals.add(0, reading, &contention);
             rivals.contention(epoch(), silent, 1).holder_count
         };
         assert_eq!(holders(held(77, 1, 10), 1), 0, "it races");
         assert_eq!(holders(long_held(77, 1, 10), 1), 1);
         assert_eq!(holders(long_held(77, 1, 10), 0), 0, "it has lost it");
+    }
+
+    #[test]
+    fn a_member_that_recovers_may_have_forgotten_an_old_holder_but_nobody_who_races() {
+        let holders = |first: (Reading, Contention), known: bool, silent: usize| {
+            let (reading, mut forgot) = held(77, 1, 10);
+            forgot.recovering = Some(reading.now.plus(Duration::from_secs(5)));
+            if !known {
+                forgot.holders.clear();
+                forgot.holder_count = 0;
+            }
+            let rivals = rivals(&[first, (reading, forgot)]);
+            assert!(rivals.is_unsure());
+            let counted = rivals.contention(epoch(), silent, 2).holder_count;
+            (counted, rivals.snapshot(epoch(), silent).holders.len())
+        };
+        assert_eq!(holders(long_held(77, 1, 10), false, 1), (1, 1));
+        assert_eq!(holders(long_held(77, 1, 10), false, 0), (0, 0), "too few");
+        assert_eq!(holders(long_held(77, 1, 10), true, 0), (0, 0), "one voice");
+        assert_eq!(holders(held(77, 1, 10), false, 1), (0, 1), "it races");
     }
 
     #[test]

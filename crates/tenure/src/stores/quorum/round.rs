@@ -37,6 +37,7 @@ pub(super) async fn apply(shared: &Arc<Shared>, batch: &[Request]) -> Vec<Result
     let mut round = Round::new(shared.clone(), batch, sent);
     round.ask_everybody().await;
     round.follow_up().await;
+    round.look_closer().await;
     let results = round.results();
     round.settle(&results).await;
     results
@@ -165,6 +166,21 @@ impl Round {
                 self.hear(member, &asked[member], answer);
                 if self.questions.iter().all(Question::is_agreed) {
                     break;
+                }
+            }
+        }
+    }
+
+    /// Where somebody has too few votes to be a holder, members may have forgotten those that it lacks.
+    async fn look_closer(&mut self) {
+        for question in &mut self.questions {
+            if let Question::Look(look) = question
+                && look.is_unsure()
+            {
+                let name = Some(&look.request.name);
+                let limit = self.shared.node_timeout;
+                for member in self.shared.forgetful(name, limit).await {
+                    look.forgot(member);
                 }
             }
         }

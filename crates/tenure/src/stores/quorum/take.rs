@@ -141,7 +141,7 @@ impl Take {
                 if contention.recovering.is_none() {
                     self.held_at.push(member);
                 }
-                self.rivals.add(reading, &contention);
+                self.rivals.add(member, reading, &contention);
             }
             Outcome::Conflict { in_force } => self.conflict = Some(in_force),
             Outcome::TooLate => self.too_late += 1,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tenure::clock::Clock;
 use tenure::core::{
     Action, Ballot, BoxFuture, Cancel, Contention, Finding, Guarantees, Inbox, Listener, Listing,
     LockName, Outcome, Recovering, Reply, Request, Shard,
@@ -46,6 +47,28 @@ async fn one_of_three_that_recovers_keeps_nobody_out() {
         panic!("one of three votes is enough");
     };
     assert_eq!(blocked.recovering(), Some(FOR), "{blocked}");
+}
+
+/// One that is open has its vote, and the one that recovers may have had the other.
+#[tokio::test(start_paused = true)]
+async fn whom_a_member_that_recovers_may_have_forgotten_is_not_overlooked() {
+    let world = World::new();
+    let (one, two) = (world.client().await, world.client().await);
+    let lock = one.lock("x").no_renew();
+    let guard = acquired(lock.try_acquire().await.unwrap());
+    others_act().await;
+    world.members[1].forget(guard.name()).await.unwrap();
+    world.clock.sleep(secs(5)).await;
+    let (_, snapshot) = two.inspect("x").await.unwrap();
+    assert_eq!(snapshot.holders.len(), 1, "it is not called free");
+    assert_eq!(two.list("").await.unwrap().locks.len(), 1);
+    let (busy, started) = (two.lock("x"), world.clock.now());
+    let Attempt::Busy(blocked) = busy.try_acquire().await.unwrap() else {
+        panic!("two holders");
+    };
+    assert_eq!(blocked.contention.holder_count, 1, "{blocked}");
+    assert!(!blocked.nobody_won(), "{blocked}");
+    assert!(world.clock.now().since(started) < secs(1), "at once");
 }
 
 /// Three members, the last of which recovers.
