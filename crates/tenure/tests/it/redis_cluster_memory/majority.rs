@@ -24,6 +24,23 @@ async fn a_primary_without_a_majority_grants_nothing_and_its_holds_end() {
     drop(eventually_async("it goes on with them", again).await);
 }
 
+/// A machine that stands still for a second is no reason to refuse.
+#[tokio::test]
+async fn a_majority_that_answers_late_is_waited_for_if_calls_may_last_long() {
+    let cluster = Cluster::start();
+    let url = cluster.url_with("recovery=open&max_ttl=10m&call_timeout=40s");
+    let tenure = tenure::connect(&url).await.expect("it serves");
+    let name = cluster.name_at(0, "late");
+    cluster.nodes[1].stop();
+    cluster.nodes[2].stop();
+    let asking = tokio::spawn(async move { try_take(&tenure, &name).await });
+    real_time(Duration::from_millis(1_500)).await;
+    cluster.nodes[1].resume();
+    cluster.nodes[2].resume();
+    let taken = asking.await.expect("no panic");
+    assert!(taken.expect("they confirm it").is_some(), "it is free");
+}
+
 /// It carries out what was sent to it before it knows what has happened.
 #[tokio::test]
 async fn a_primary_that_wakes_up_after_it_was_replaced_grants_nothing() {

@@ -18,7 +18,7 @@ use crate::redis_cluster::store;
 use crate::support::cluster::Cluster;
 use crate::support::peer::{Peer, bid, lasting};
 use crate::support::redis_server::RedisServer;
-use crate::support::wait::{breath, elapsed, eventually, eventually_async};
+use crate::support::wait::{breath, elapsed, eventually, eventually_async, real_time};
 
 /// Longer than a failover or a restart takes here, also on a busy machine.
 const TTL: Duration = Duration::from_secs(8);

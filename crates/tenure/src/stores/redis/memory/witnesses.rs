@@ -15,6 +15,7 @@ use tenure_core::{ErrorKind, Moment};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
+use super::super::options::Options;
 use super::Part;
 use super::look::Look;
 use super::record::{Beginning, place_of, says_witnessed};
@@ -58,7 +59,7 @@ pub(super) async fn confirmed(
             .map(|(index, (part, ..))| (index, part.unwrap_or_default()))
             .unzip();
         // Those who do not agree on the first ones are asked again for a while: the others have their own time.
-        let deadline = deadline.min(link.clock.now().plus(PATIENCE));
+        let deadline = deadline.min(link.clock.now().plus(patience(&link.options)));
         let confirming = nodes.confirm_beginning(node, &slots, promoted, deadline);
         for (index, confirmed) in indices.into_iter().zip(confirming.await) {
             outcomes[index] = confirmed;
@@ -92,6 +93,13 @@ fn is_promoted(look: &Look) -> bool {
         (Some(wrote), Ok(Some(place))) if says_witnessed(&look.text) => wrote != place,
         _ => look.seen.took_over,
     }
+}
+
+/// For how long a cluster's majority is waited for. If calls may last long, longer than usual, but whoever holds a lease has
+/// to hear in time why it is not renewed. Two groups of slots may need it, one after the other.
+fn patience(options: &Options) -> Duration {
+    let affordable = options.caution.max_ttl.duration() / 6;
+    PATIENCE.max(affordable.min(options.call_timeout / 4))
 }
 
 fn gone() -> Failure {
