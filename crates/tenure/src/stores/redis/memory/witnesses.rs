@@ -86,11 +86,12 @@ pub(super) fn is_witnessed(link: &Link, look: &Look) -> bool {
 
 /// Whether a node may have its voice from another, whose place it took. A record tells who had the slot when its
 /// data was written, and in which epoch: a promotion raises it, so that one who was promoted *back* is found out, too.
-/// Without one, and with one that was written without asking anybody, it has to be asked of the server, which shows it
-/// also after a restart if it has had replicas itself.
+/// Without one it has to be asked of the server, which shows it also after a restart if it has had replicas itself. So it
+/// has with one that was written without asking anybody: that this very node wrote it does not say that it had the place.
 fn is_promoted(look: &Look) -> bool {
     match (place_of(&look.text), &look.place) {
-        (Some(wrote), Ok(Some(place))) if says_witnessed(&look.text) => wrote != place,
+        (Some(wrote), Ok(Some(place))) if wrote != place => true,
+        (Some(_), Ok(Some(_))) if says_witnessed(&look.text) => false,
         _ => look.seen.took_over,
     }
 }
@@ -144,6 +145,7 @@ mod tests {
         assert!(is("witnessed other/2", false), "another has written so");
         assert!(is("- node/2", true), "nobody was asked");
         assert!(!is("- node/2", false));
+        assert!(is("- node/1", false) && is("- other/2", false), "as above");
         assert!(is_promoted(&look("", true)) && !is_promoted(&look("", false)));
     }
 }
