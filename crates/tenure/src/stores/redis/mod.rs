@@ -15,6 +15,7 @@ mod listing;
 mod memory;
 mod opening;
 mod options;
+mod relying;
 mod replicas;
 mod scripts;
 mod sentinel;
@@ -185,7 +186,7 @@ impl RedisStore {
         let (mut replies, stale) = tokio::join!(applying, refreshing);
         if !self.link.is_current(&live) || self.link.memory.epoch(None) != relied_on.epoch {
             // Who has answered is not sure, or in which life: what was granted has to be asked for again.
-            sentinel::distrust(&mut replies, &Failure::given_up(&live.address));
+            relying::distrust(&mut replies, &Failure::given_up(&live.address));
             return replies;
         }
         let vouching = sentinels.vouch(&relied_on, began, deadline, &mut replies);

@@ -4,6 +4,7 @@
 //! the right one, `nodes` knows which that is, `layout` is how it finds out.
 
 mod address;
+mod agreement;
 mod confirm;
 mod diagnose;
 mod initialize;

@@ -14,7 +14,7 @@ use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::super::keys::{Keys, Member};
 use super::super::options::{Address, Options};
-use super::confirm::Confirmed;
+use super::agreement::Confirmed;
 use super::layout::{self, Layout};
 use super::slots::{SLOTS, Slots};
 use crate::clock::{Clock, bounded};

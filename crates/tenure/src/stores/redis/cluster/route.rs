@@ -11,7 +11,7 @@ use tenure_core::{Error, ErrorKind, Moment, Reply, Request};
 use super::super::connection::Link;
 use super::super::errors::Failure;
 use super::super::step::{self, Nonces};
-use super::confirm::Place;
+use super::agreement::Place;
 use super::nodes::Nodes;
 use super::redirect::Redirect;
 

@@ -14,24 +14,19 @@
 
 use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{
-    Action, Error, ErrorKind, Moment, Outcome, PushedGrant, Reply, Request, Spelled,
-};
+use tenure_core::{Error, Moment, PushedGrant, Reply, Request};
 
 use super::super::errors::Failure;
 use super::super::options::Address;
+use super::super::relying::{Held, PATIENCE, Reliance, prolongs};
 use super::Sentinels;
 use super::ask::{Sentinel, View};
 use super::configuration::{Configuration, Epoch};
 use super::verdict::Verdict;
 use crate::clock::bounded;
-
-/// How long a renewal waits for a confirmation before it makes do with the last one.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A majority confirmed that this was the primary.
 #[derive(Clone, Debug)]
@@ -41,51 +36,23 @@ pub(super) struct Confirmed {
     asked: Moment,
 }
 
-/// Takes back everything that somebody could rely upon.
-pub(in super::super) fn distrust(replies: &mut [Result<Reply, Error>], failure: &Failure) {
-    for result in replies {
-        let held = |reply: &Reply| {
-            matches!(
-                reply.outcome,
-                Outcome::Granted(_) | Outcome::Renewed { .. } | Outcome::Converted { .. }
-            )
-        };
-        if result.as_ref().is_ok_and(held) {
-            *result = Err(failure.error());
-        }
-    }
-}
-
 impl Sentinels {
     /// Why this request must not be sent, if it must not.
     pub(in super::super) fn refusal(&self, request: &Request) -> Option<Error> {
-        let ttl = match &request.action {
-            Action::Acquire(acquire) => acquire.ttl,
-            Action::Renew(renew) if !renew.detach => renew.ttl,
-            _ => return None,
-        };
-        (ttl.duration() > self.max_ttl).then(|| {
-            Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "a lease of {} is longer than a failover is waited for ({}): ask for a \
-                     shorter one, or write ?max_ttl= with a longer time into the URL of every client",
-                    Spelled(ttl.duration()),
-                    Spelled(self.max_ttl)
-                ),
-            )
-        })
+        self.reliance().refusal(request)
+    }
+
+    fn reliance(&self) -> Reliance {
+        Reliance(self.max_ttl)
     }
 
     /// Whether the last confirmation should be renewed beside these requests.
     pub(in super::super) fn is_due(&self, batch: &[Request], relied_on: &Configuration) -> bool {
-        let prolongs =
-            |request: &Request| matches!(request.action, Action::Renew(_) | Action::Convert(_));
-        if !batch.iter().any(prolongs) {
-            return false;
-        }
-        let last = self.last(relied_on);
-        last.is_none_or(|asked| self.clock.now().since(asked) >= self.max_ttl / 4)
+        let due = || {
+            let last = self.last(relied_on);
+            self.reliance().is_due(last, self.clock.now())
+        };
+        batch.iter().any(prolongs) && due()
     }
 
     /// Renews the last confirmation, without waiting for long. If that fails, holds last for as
@@ -106,23 +73,23 @@ impl Sentinels {
         deadline: Moment,
         replies: &mut [Result<Reply, Error>],
     ) -> Option<Failure> {
-        let granted = |reply: &Result<Reply, Error>| matches!(reply, Ok(reply) if matches!(reply.outcome, Outcome::Granted(_)));
+        let granted = |reply: &Result<Reply, Error>| {
+            let reply = reply.as_ref().ok();
+            reply.is_some_and(|reply| Held::of(&reply.outcome) == Some(Held::Granted))
+        };
         let mut failure = None;
         if replies.iter().any(granted) {
             let arrived = self.clock.now();
             failure = self.confirm(relied_on, arrived, deadline).await.err();
         }
-        let until = self.last(relied_on).map(|asked| asked.plus(self.max_ttl));
-        let left = until.map_or(Duration::ZERO, |until| until.since(began));
+        let left = self.reliance().left(self.last(relied_on), began);
         for result in replies {
             let Ok(reply) = result else { continue };
-            let latest = reply.now.plus(left);
-            let (expiry, failed) = match &mut reply.outcome {
-                Outcome::Granted(grant) => (&mut grant.expiry, failure.as_ref()),
-                Outcome::Renewed { expiry } | Outcome::Converted { expiry } => (expiry, None),
-                _ => continue,
+            let failed = match Held::shortened(reply, left) {
+                Some(Held::Granted) => failure.as_ref(),
+                Some(Held::Prolonged) => None,
+                None => continue,
             };
-            *expiry = latest.min(*expiry);
             if let Some(failure) = failed {
                 *result = Err(failure.error());
             } else if left.is_zero() {
@@ -137,14 +104,13 @@ impl Sentinels {
     pub(in super::super) async fn vouch_for_push(
         &self,
         relied_on: &Configuration,
-        mut grant: PushedGrant,
+        grant: PushedGrant,
         deadline: Moment,
     ) -> Option<PushedGrant> {
         self.confirm(relied_on, self.clock.now(), deadline)
             .await
             .ok()?;
-        grant.expiry = grant.expiry.min(grant.now.plus(self.max_ttl));
-        Some(grant)
+        Some(self.reliance().pushed(grant))
     }
 
     /// Returns when a majority, asked at or after `since`, has confirmed what is relied on.

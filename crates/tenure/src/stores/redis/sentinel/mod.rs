@@ -25,7 +25,6 @@ use ask::Sentinel;
 use confirm::Confirmed;
 
 pub(super) use configuration::{Configuration, Epoch};
-pub(super) use confirm::distrust;
 pub(super) use service::Service;
 pub(super) use watch::watch;
 
