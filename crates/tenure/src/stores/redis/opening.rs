@@ -1,21 +1,20 @@
 //! Making a connection: to the server of the URL or whichever the sentinels name, in the protocol that
 //! it speaks, with all inboxes subscribed.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ProtocolVersion, PushInfo, PushKind, Value};
-use tenure_core::{ErrorKind, Push, Recovery};
+use tenure_core::ErrorKind;
 use tokio::sync::watch;
 
 use super::connection::{Link, Live, Wire};
 use super::errors::{self, Failure};
-use super::keys::Member;
 use super::options::Address;
-use super::sentinel::{self, Configuration, Sentinels};
-use super::subscription::{Heard, Listeners, SecondConnection};
+use super::sentinel::{self, Sentinels};
+use super::subscription::{SecondConnection, deliver};
 use super::watching;
 use crate::clock::bounded;
 
@@ -255,51 +254,6 @@ async fn primary(live: Live) -> Result<Live, Failure> {
             Err(Failure::new(ErrorKind::Unavailable, message).at(&live.address))
         }
     }
-}
-
-/// Passes on a push; under Sentinel and in a cluster only once it is sure that it comes from the primary.
-pub(super) fn deliver(
-    listeners: &Arc<Listeners>,
-    link: &Weak<Link>,
-    address: &Address,
-    channel: &[u8],
-    text: &[u8],
-) {
-    let Some(Heard {
-        listener,
-        push,
-        epoch,
-    }) = listeners.read(channel, text)
-    else {
-        return;
-    };
-    let (Some(link), Push::Granted(grant)) = (link.upgrade(), &push) else {
-        return listener.pushed(push);
-    };
-    let (address, grant) = (address.clone(), grant.clone());
-    let member = match link.options.caution.recovery {
-        Recovery::Off => None,
-        _ => link.options.keys.member().cloned(),
-    };
-    if link.sentinels.is_none() && member.is_none() {
-        return listener.pushed(push);
-    }
-    tokio::spawn(async move {
-        let deadline = link.deadline();
-        let vouched = match (&link.sentinels, member.and_then(Member::all)) {
-            (Some(sentinels), _) => {
-                let primary = address;
-                let relied_on = Configuration { primary, epoch };
-                sentinels.vouch_for_push(&relied_on, grant, deadline).await
-            }
-            (None, Some((node, nodes))) => nodes.vouch_for_push(node, grant, deadline).await,
-            (None, None) => None,
-        };
-        // Otherwise it is not told; the waiter asks again by itself.
-        if let Some(grant) = vouched {
-            listener.pushed(Push::Granted(grant));
-        }
-    });
 }
 
 #[cfg(test)]

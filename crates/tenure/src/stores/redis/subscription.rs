@@ -8,15 +8,14 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
-use tenure_core::{Fence, Inbox, Life, Listener, Moment, Push, PushedGrant, Timestamp};
+use tenure_core::{Fence, Inbox, Life, Listener, Moment, Push, PushedGrant, Recovery, Timestamp};
 
 use super::connection::{Link, Live};
 use super::encode;
-use super::keys::Keys;
+use super::keys::{Keys, Member};
 use super::memory::{self, Memory};
-use super::opening::deliver;
-use super::options::Options;
-use super::sentinel::Epoch;
+use super::options::{Address, Options};
+use super::sentinel::{Configuration, Epoch};
 
 /// How often we look whether a listener is gone. A connection that lasted this long is a good one.
 const TIDY: Duration = Duration::from_secs(1);
@@ -59,12 +58,57 @@ fn spread(pause: Duration, now: Moment) -> Duration {
     pause.mul_f64(1.0 + (now.as_nanos() % 1_000) as f64 / 4_000.0)
 }
 
+/// Passes on a push; under Sentinel and in a cluster only once it is sure that it comes from the primary.
+pub(super) fn deliver(
+    listeners: &Arc<Listeners>,
+    link: &Weak<Link>,
+    address: &Address,
+    channel: &[u8],
+    text: &[u8],
+) {
+    let Some(Heard {
+        listener,
+        push,
+        epoch,
+    }) = listeners.read(channel, text)
+    else {
+        return;
+    };
+    let (Some(link), Push::Granted(grant)) = (link.upgrade(), &push) else {
+        return listener.pushed(push);
+    };
+    let (address, grant) = (address.clone(), grant.clone());
+    let member = match link.options.caution.recovery {
+        Recovery::Off => None,
+        _ => link.options.keys.member().cloned(),
+    };
+    if link.sentinels.is_none() && member.is_none() {
+        return listener.pushed(push);
+    }
+    tokio::spawn(async move {
+        let deadline = link.deadline();
+        let vouched = match (&link.sentinels, member.and_then(Member::all)) {
+            (Some(sentinels), _) => {
+                let primary = address;
+                let relied_on = Configuration { primary, epoch };
+                sentinels.vouch_for_push(&relied_on, grant, deadline).await
+            }
+            (None, Some((node, nodes))) => nodes.vouch_for_push(node, grant, deadline).await,
+            (None, None) => None,
+        };
+        // Otherwise it is not told; the waiter asks again by itself.
+        if let Some(grant) = vouched {
+            listener.pushed(Push::Granted(grant));
+        }
+    });
+}
+
 /// What a message says, and to whom.
-pub(super) struct Heard {
-    pub(super) listener: Arc<dyn Listener>,
-    pub(super) push: Push,
+struct Heard {
+    listener: Arc<dyn Listener>,
+    push: Push,
     /// Under Sentinel: in which configuration the life began that says so.
-    pub(super) epoch: Option<Epoch>,
+    epoch: Option<Epoch>,
 }
 
 /// Who listens, by channel.
@@ -136,7 +180,7 @@ impl Listeners {
     }
 
     /// What a message says, and to whom; one that we cannot read is not for us.
-    pub(super) fn read(&self, channel: &[u8], text: &[u8]) -> Option<Heard> {
+    fn read(&self, channel: &[u8], text: &[u8]) -> Option<Heard> {
         let channel = std::str::from_utf8(channel).ok()?;
         let listener = self.lock().get(channel)?.upgrade()?;
         let (grant, life) = parse(&self.keys, std::str::from_utf8(text).ok()?)?;
