@@ -286,8 +286,9 @@ impl Tenure {
     /// Prolongs a hold by its lease, from any process. Answers how long it is valid at least.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] if there is no such hold. [`ErrorKind::Refused`] if the store is recovering
-    /// and does not know it (any more): a lease does not say enough to take it back.
+    /// [`ErrorKind::Lost`] if there is no such hold. [`ErrorKind::Refused`] if the store is recovering: a lease does
+    /// not say enough to take it back, and what the store still has may have ended meanwhile. That it is prolonged
+    /// all the same, if nobody else comes for it, shows when the store is open again.
     pub async fn renew_lease(&self, name: &str, lease: Lease, ttl: Ttl) -> Result<Duration, Error> {
         let name = LockName::new(name)?;
         let renew = Renew {

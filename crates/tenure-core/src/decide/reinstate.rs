@@ -48,8 +48,8 @@ pub(super) fn reinstate(
 }
 
 /// A store that went back in time may still have a reader as the writer that it was.
-pub(super) fn confirm_mode(holder: &mut Holder, terms: Option<&Terms>) {
-    if terms.is_some_and(|terms| terms.mode == Mode::Shared) && holder.mode == Mode::Exclusive {
+pub(super) fn confirm_mode(holder: &mut Holder, terms: &Terms) {
+    if terms.mode == Mode::Shared && holder.mode == Mode::Exclusive {
         holder.mode = Mode::Shared;
     }
 }

@@ -5,7 +5,7 @@
 use super::Step;
 use super::reinstate::{confirm_mode, reinstate};
 use super::release::not_held;
-use crate::{LockState, Outcome, Renew};
+use crate::{LockState, Outcome, Phase, Renew};
 
 pub(super) fn renew(state: &mut LockState, request: &Renew, step: &mut Step<'_>) -> Outcome {
     let recovering = !step.phase.is_open();
@@ -21,11 +21,16 @@ pub(super) fn renew(state: &mut LockState, request: &Renew, step: &mut Step<'_>)
                 // ttl, and the holder already relies on the later expiry.
                 holder.expiry = holder.expiry.max(expiry);
             }
-            if recovering {
-                confirm_mode(holder, request.terms.as_ref());
-            }
-            Outcome::Renewed {
-                expiry: holder.expiry,
+            let expiry = holder.expiry;
+            match (step.phase, &request.terms) {
+                // It may have ended elsewhere, and somebody else may hold the lock: whoever does not say that it is a
+                // valid holder cannot be told before all others have had time to come.
+                (Phase::Recovering { until }, None) => Outcome::Forgotten { until },
+                (Phase::Recovering { .. }, Some(terms)) => {
+                    confirm_mode(holder, terms);
+                    Outcome::Renewed { expiry }
+                }
+                (Phase::Open { .. }, _) => Outcome::Renewed { expiry },
             }
         }
         None => match &request.terms {

@@ -241,8 +241,8 @@ fn inherited_permits_do_not_count_against_those_who_renew() {
     assert_eq!(outcome, renewed(&lock));
     // Those who do not renew have ended by the time that the store opens.
     lock.pass(seconds(9));
-    lock.renew(1, first.fence, 10);
-    lock.renew(3, Fence::from_u64(later), 10);
+    reinstate(&mut lock, 1, first.fence.as_u64(), permits(1, 2));
+    reinstate(&mut lock, 3, later, permits(1, 2));
     lock.pass(seconds(1));
     lock.phase = open_since(lock.now);
     assert!(matches!(
@@ -311,6 +311,33 @@ fn a_store_that_recovers_does_not_say_that_something_is_not_held() {
     assert_eq!(lock.convert(1, fence), forgotten);
     assert_eq!(lock.force(1, fence, ""), forgotten);
     assert_eq!(lock.cancel(1), Outcome::Cancelled(Removed::Nothing));
+}
+
+/// A promoted replica whose clock is behind has what has ended, and somebody else may hold the lock since.
+#[test]
+fn whoever_does_not_say_how_it_holds_is_not_told_that_it_does() {
+    let (state, fence) = held_by(1, Mode::Exclusive);
+    let mut lock = recovering(state);
+    lock.pass(seconds(5));
+    let until = until(&lock);
+    assert_eq!(lock.renew(1, fence, 10), Outcome::Forgotten { until });
+    let later = fence.as_u64() + u64::from(Fence::RANGE);
+    assert_eq!(
+        reinstate(&mut lock, 2, later, Mode::Exclusive),
+        renewed(&lock)
+    );
+    assert_eq!(lock.holders(), owners(&[2]), "by right");
+}
+
+#[test]
+fn what_nobody_else_comes_for_is_still_there_when_the_store_opens() {
+    let (state, fence) = held_by(1, Mode::Exclusive);
+    let mut lock = recovering(state);
+    lock.pass(seconds(9));
+    lock.renew(1, fence, 10);
+    lock.pass(seconds(9));
+    lock.phase = open_since(lock.now);
+    assert_eq!(lock.renew(1, fence, 10), renewed(&lock));
 }
 
 #[test]

@@ -63,6 +63,10 @@ pub enum Asked {
         /// What a store that forgot needs to take it back.
         #[serde(with = "text::mode")]
         mode: Mode,
+        /// It does not tell the store that, and is no reason to take it back: by lease alone, or of an answer that
+        /// came too late.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        bare: bool,
     },
     /// Make it shared.
     Convert,
@@ -136,6 +140,7 @@ impl From<&Action> for Step {
                     ttl_ms: millis(it.ttl.duration()),
                     detach: it.detach,
                     mode: it.terms.as_ref().map_or(Mode::Exclusive, |it| it.mode),
+                    bare: it.terms.is_none(),
                 };
                 (Some(it.owner), Some(it.fence), ask)
             }
@@ -202,12 +207,13 @@ impl Step {
                 ttl_ms,
                 detach,
                 mode,
+                bare,
             } => Action::Renew(Renew {
                 owner,
                 fence: held()?.1,
                 ttl: ttl(*ttl_ms)?,
                 detach: *detach,
-                terms: Some(Terms {
+                terms: (!bare).then(|| Terms {
                     mode: *mode,
                     party: Party::default(),
                 }),

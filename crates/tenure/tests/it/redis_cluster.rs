@@ -9,7 +9,7 @@ use tenure::stores::redis::ClusterStore;
 use tenure::{Error, ErrorKind, Store as _};
 
 use crate::support::cluster::{Cluster, node};
-use crate::support::peer::{Peer, bid, lasting, named, renewal};
+use crate::support::peer::{Peer, bid, lasting, named, reclaim, renewal};
 use crate::support::redis_server::RedisServer;
 use crate::support::wait::{eventually, eventually_async};
 
@@ -218,7 +218,7 @@ async fn a_lock_on_its_way_is_refused_for_now_and_holds_up_no_other() {
     peer.take(&beside, &bid()).await;
 
     cluster.finish_move(&key, 0, 1);
-    let renewed = async || peer.try_ask(&name, renewal(lease)).await.ok();
+    let renewed = async || peer.try_ask(&name, reclaim(lease)).await.ok();
     let renewed = eventually_async("it has arrived", renewed).await;
     assert!(matches!(renewed.outcome, Outcome::Renewed { .. }));
 }

@@ -100,7 +100,7 @@ async fn a_life_of_another_epoch_confirms_nothing_and_holders_keep_what_they_hav
     let waits = eventually_async("it is met again", asked).await;
     assert!(matches!(waits.outcome, Outcome::Busy(_)), "{waits:?}");
     assert_ne!(life(), first_life);
-    let renewed = answered(&peer, "the hold lives on", renewal(held)).await;
+    let renewed = answered(&peer, "the hold lives on", reclaim(held)).await;
     assert!(
         matches!(renewed.outcome, Outcome::Renewed { .. }),
         "{renewed:?}"

@@ -18,7 +18,7 @@ use tenure::stores::redis::RedisStore;
 use tenure::{Error, ErrorKind, Fence, Lease, Store as _, Ttl};
 
 use crate::redis_store::store;
-use crate::support::peer::{self, Peer, bid, renewal};
+use crate::support::peer::{self, Peer, bid, reclaim, renewal};
 use crate::support::redis_server::RedisServer;
 use crate::support::sentinels::{
     FakeSentinel, Passwords, SERVICE, Says, Sentinel, WITH_TILT, Watched,

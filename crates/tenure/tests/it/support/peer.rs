@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure::core::{
     Acquire, Action, Cancel, Convert, ForceRelease, Grant, Inbox, Listener, Outcome, Push,
-    PushedGrant, Release, Renew, Reply, Waiting,
+    PushedGrant, Release, Renew, Reply, Terms, Waiting,
 };
 use tenure::{Error, Lease, LockName, Mode, OwnerId, Party, Snapshot, Store, Ttl};
 
@@ -189,6 +189,18 @@ pub(crate) fn renewal(lease: Lease) -> Action {
         detach: false,
         terms: None,
     })
+}
+
+/// The same of a holder that says how it holds: exclusively. A store that recovers believes nobody else.
+pub(crate) fn reclaim(lease: Lease) -> Action {
+    let Action::Renew(mut renew) = renewal(lease) else {
+        unreachable!("it is one");
+    };
+    renew.terms = Some(Terms {
+        mode: Mode::Exclusive,
+        party: Party::default(),
+    });
+    Action::Renew(renew)
 }
 
 fn random() -> [u8; 16] {

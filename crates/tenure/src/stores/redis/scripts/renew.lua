@@ -60,6 +60,8 @@ local function careful(lock)
     -- A server that went back in time may have a reader as the writer that it was.
     if recovering and mode == 's' and holder.mode == 'x' then holder.mode = 's' end
     said = 'renewed ' .. digits(holder.expiry)
+    -- Whoever does not say how it holds may have lost it elsewhere.
+    if recovering and not mode then said = 'forgotten ' .. recovering end
   else
     said = not_held(state, owner, fence)
     if mode and sub(said, 1, 10) == 'forgotten ' then
