@@ -212,7 +212,9 @@ impl Tenure {
                 continue;
             }
             let batch: Vec<Request> = part.iter().map(|hold| release(hold)).collect();
-            for (hold, answer) in part.iter().zip(link.ask_all(&batch, CALL_LIMIT).await) {
+            let early: Vec<bool> = part.iter().map(|hold| hold.is_in_flight()).collect();
+            let answers = link.ask_all(&batch, CALL_LIMIT).await;
+            for ((hold, early), answer) in part.iter().zip(early).zip(answers) {
                 match answer {
                     Ok(answer) => {
                         let ended = matches!(
@@ -220,7 +222,7 @@ impl Tenure {
                             Outcome::Released | Outcome::Forgotten { .. }
                         );
                         released += usize::from(ended);
-                        if hold.is_in_flight() {
+                        if early {
                             keeper.run(Errand::release(hold));
                         }
                     }

@@ -1,6 +1,7 @@
 //! A store that forgot something takes back the holds that are renewed: nobody may renew what it has given up.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tenure::core::{
@@ -9,9 +10,9 @@ use tenure::core::{
 };
 use tenure::stores::memory::MemoryStore;
 use tenure::test_util::{Fault, Rule, ScriptedStore, VirtualClock};
-use tenure::{Error, Store, Tenure};
+use tenure::{Error, Moment, Store, Tenure};
 
-use crate::client_world::{acquired, secs};
+use crate::client_world::{acquired, millis, others_act, secs};
 
 #[tokio::test(start_paused = true)]
 async fn a_downgrade_that_goes_on_does_not_bring_back_what_was_dropped() {
@@ -37,11 +38,31 @@ async fn what_is_dropped_is_given_back_once_more_after_an_extension_that_was_und
     drop(guard);
     tenure.settle().await;
     tenure.clock().sleep(secs(5)).await;
-    let calls = store.calls().into_iter();
-    let releases = calls.filter(|call| call.requests[0].action.word() == "release");
-    let after: Vec<_> = releases.map(|call| call.at.since(started)).collect();
+    let after = releases_after(started, &store);
     assert!(after[0] < secs(1), "at once: {after:?}");
     assert!(after.last() >= Some(&secs(1)), "and after it: {after:?}");
+}
+
+/// It was carried out after the release, and answered before it.
+#[tokio::test(start_paused = true)]
+async fn release_all_gives_back_once_more_after_an_extension_that_was_under_way() {
+    let (tenure, store) = world().await;
+    let guard = acquired(tenure.lock("x").try_acquire().await.unwrap());
+    store.script(Rule::on("renew").does(Fault::Delay(millis(500))));
+    store.script(Rule::on("release").does(Fault::DelayReply(secs(1))));
+    let started = tenure.clock().now();
+    assert!(guard.extend(secs(60)).now_or_never().is_none());
+    others_act().await;
+    tenure.release_all().await.unwrap();
+    tenure.settle().await;
+    let after = releases_after(started, &store);
+    assert!(after.last() >= Some(&millis(500)), "after it: {after:?}");
+}
+
+fn releases_after(started: Moment, store: &ScriptedStore) -> Vec<Duration> {
+    let calls = store.calls().into_iter();
+    let releases = calls.filter(|call| call.requests[0].action.word() == "release");
+    releases.map(|call| call.at.since(started)).collect()
 }
 
 async fn world() -> (Tenure, Arc<ScriptedStore>) {
