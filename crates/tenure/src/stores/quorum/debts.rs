@@ -24,6 +24,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// So many of these are remembered; of more, the oldest is left to end by itself.
 const UNKNOWN: usize = 1_000;
+/// So many are remembered of all. Of more, those that end soonest are left to: with all servers away, nobody can tell that nothing
+/// was ever asked of them, and everybody who waits adds some every second.
+const MOST: usize = 10_000;
 
 /// For how long a vote may last, at the most, that is to be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +108,10 @@ impl Account {
             if let Some(oldest) = oldest {
                 self.open.remove(oldest);
             }
+        }
+        if self.open.len() >= MOST {
+            self.open.sort_unstable_by_key(|debt| debt.until);
+            self.open.drain(..MOST / 10);
         }
         self.open.push(debt);
     }
@@ -239,5 +246,32 @@ impl Debt {
             None => Action::Cancel(Cancel { owner }),
         };
         action.on(self.name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_those_are_kept_that_last_longest() {
+        let mut account = Account::default();
+        let newest = 3 * MOST as u64;
+        for number in 0..=newest {
+            account.add(Debt {
+                name: LockName::new("x").unwrap(),
+                owner: OwnerId::from_bytes([1; 16]),
+                fence: None,
+                due: Moment::from_nanos(0),
+                again: None,
+                until: Moment::from_nanos(number),
+                is_unknown: false,
+                paid: None,
+            });
+            assert!(account.open.len() <= MOST);
+        }
+        assert!(account.open.len() >= MOST * 9 / 10);
+        let mut ends = account.open.iter().map(|debt| debt.until.as_nanos());
+        assert!(ends.all(|end| end >= newest - MOST as u64));
     }
 }

@@ -9,7 +9,7 @@ use tenure_core::{Error, Finding, LockName, Recovering, Severity, Spelled, Times
 
 use super::agreement::median;
 use super::electorate::Electorate;
-use super::take::unreachable;
+use super::failures::Failures;
 use super::{Rule, Shared};
 use crate::clock::bounded;
 
@@ -89,7 +89,9 @@ fn until_enough_are_open(
     let (count, needed) = (electorate.members, electorate.to_take);
     let last = left.get(needed - 1).or(left.last()).copied();
     match last.flatten() {
-        None if left.len() < needed => Err(unreachable("know of", left.len(), needed, count, None)),
+        None if left.len() < needed => {
+            Err(Failures::default().too_few("know of", left.len(), needed, count))
+        }
         last => Ok(last),
     }
 }

@@ -10,8 +10,8 @@ use super::agreement::latest;
 use super::debts::Lasting;
 use super::electorate::{Electorate, Poll, Standing, Voice};
 use super::epoch::{Epoch, Reading};
+use super::failures::Failures;
 use super::holds::Held;
-use super::take::unreachable;
 
 /// What is left to do after a release at members that have not confirmed it.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Keep {
     conflict: Option<Kind>,
     /// Some recover from a loss of data and do not know it; until when.
     forgotten: Option<Moment>,
-    failure: Option<Error>,
+    failures: Failures,
     /// Answers came so late that what they say together is not sure.
     late: bool,
 }
@@ -62,7 +62,7 @@ impl Keep {
             forced,
             conflict: None,
             forgotten: None,
-            failure: None,
+            failures: Failures::default(),
             late: false,
         }
     }
@@ -79,7 +79,7 @@ impl Keep {
                 self.outcome(member, reading, outcome)
             }
             Err(error) => {
-                self.failure = self.failure.take().or(Some(error));
+                self.failures.note(member, error);
                 Voice::Silent
             }
         };
@@ -252,7 +252,7 @@ impl Keep {
                 "the answers came too late to say that it is ended everywhere: ask again",
             );
         }
-        let error = unreachable(
+        let error = self.failures.too_few(
             self.request.action.word(),
             yes + self.poll.count(Voice::No),
             if unknown {
@@ -261,7 +261,6 @@ impl Keep {
                 self.electorate.to_keep
             },
             members,
-            self.failure.take(),
         );
         if unknown && yes > 0 {
             return error.with("ended", format!("at {yes} of {members}: ask again"));

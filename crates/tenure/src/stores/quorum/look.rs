@@ -8,8 +8,8 @@ use tenure_core::{Error, Fence, LockName, Moment, Outcome, Removed, Reply, Reque
 use super::Shared;
 use super::electorate::{Electorate, Poll, Voice};
 use super::epoch::{Epoch, Reading};
+use super::failures::Failures;
 use super::rivals::Rivals;
-use super::take::unreachable;
 use crate::clock::bounded;
 
 /// Who answered, and what went wrong.
@@ -17,7 +17,7 @@ use crate::clock::bounded;
 pub(super) struct RollCall {
     electorate: Electorate,
     poll: Poll,
-    failure: Option<Error>,
+    failures: Failures,
 }
 
 impl RollCall {
@@ -25,7 +25,7 @@ impl RollCall {
         Self {
             electorate,
             poll: Poll::new(electorate.members, electorate.to_keep),
-            failure: None,
+            failures: Failures::default(),
         }
     }
 
@@ -33,7 +33,7 @@ impl RollCall {
         let voice = match answer {
             Ok(()) => Voice::Yes,
             Err(error) => {
-                self.failure = self.failure.take().or(Some(error));
+                self.failures.note(member, error);
                 Voice::Silent
             }
         };
@@ -84,8 +84,8 @@ impl RollCall {
         if answered >= needed {
             return Ok(());
         }
-        let (members, failure) = (self.electorate.members, self.failure.take());
-        Err(unreachable(what, answered, needed, members, failure))
+        let members = self.electorate.members;
+        Err(self.failures.too_few(what, answered, needed, members))
     }
 }
 
@@ -166,14 +166,17 @@ pub(super) struct Undo {
     pub(super) request: Request,
     pub(super) answers: RollCall,
     removed: Removed,
+    /// All that its owner may have is being taken back, whoever answers now.
+    seen_to: bool,
 }
 
 impl Undo {
-    pub(super) fn new(request: Request, electorate: Electorate) -> Self {
+    pub(super) fn new(request: Request, electorate: Electorate, seen_to: bool) -> Self {
         Self {
             request,
             answers: RollCall::new(electorate),
             removed: Removed::Nothing,
+            seen_to,
         }
     }
 
@@ -187,7 +190,9 @@ impl Undo {
     }
 
     pub(super) fn result(&mut self, sent: Moment, epoch: Epoch) -> Result<Reply, Error> {
-        self.answers.enough("cancel")?;
+        if !self.seen_to {
+            self.answers.enough("cancel")?;
+        }
         Ok(Reply {
             now: epoch.timestamp(sent),
             outcome: Outcome::Cancelled(self.removed),

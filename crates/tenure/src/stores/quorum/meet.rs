@@ -12,8 +12,8 @@ use super::agreement::median;
 use super::attendance::Attendance;
 use super::electorate::Electorate;
 use super::epoch::Epoch;
+use super::failures::Failures;
 use super::member::Member;
-use super::take::unreachable;
 use super::{CLOCK_READ, Settings, Shared};
 use crate::clock::{Clock, bounded};
 use crate::random;
@@ -40,7 +40,7 @@ pub(super) async fn everybody(
         let meeting = tokio::spawn(member.introduce());
         meetings.push(async move { (index, meeting.await) });
     }
-    let (mut met, mut failure) = (0, None);
+    let (mut met, mut failures) = (0, Failures::default());
     let mut attendance = Attendance::new(members.len());
     let started = clock.now();
     loop {
@@ -62,13 +62,13 @@ pub(super) async fn everybody(
                 }
                 met += 1;
             }
-            Some(Some((_, Ok(Err(error))))) => failure = failure.or(Some(error)),
+            Some(Some((index, Ok(Err(error))))) => failures.note(index, error),
             Some(Some((_, Err(_)))) => {}
         }
     }
     if met < electorate.to_keep {
         let (needed, count) = (electorate.to_keep, members.len());
-        return Err(unreachable("keep", met, needed, count, failure));
+        return Err(failures.too_few("keep", met, needed, count));
     }
     let now = clock.now();
     let clocks = members.iter().filter_map(|member| member.clock_at(now));
@@ -123,7 +123,7 @@ pub(super) async fn listen(
 ) -> Result<(), Error> {
     let relay = shared.rings.relay(listener.clone());
     let mut beginnings = FuturesUnordered::new();
-    for member in &shared.members {
+    for (index, member) in shared.members.iter().enumerate() {
         let (member, inbox, relay) = (member.clone(), inbox.clone(), relay.clone());
         let (runtime, clock) = (shared.runtime.clone(), shared.clock.clone());
         let listener = listener.clone();
@@ -132,19 +132,19 @@ pub(super) async fn listen(
             if listening.is_err() {
                 runtime.spawn(listen_later(member, inbox, relay, listener, clock));
             }
-            listening
+            listening.map_err(|error| (index, error))
         });
         beginnings.push(listening);
     }
-    let (mut begun, mut failure) = (0, None);
+    let (mut begun, mut failures) = (0, Failures::default());
     while begun < shared.electorate.to_keep {
         match beginnings.next().await {
             Some(Ok(Ok(()))) => begun += 1,
-            Some(Ok(Err(error))) => failure = failure.or(Some(error)),
+            Some(Ok(Err((index, error)))) => failures.note(index, error),
             Some(Err(_)) => {}
             None => {
                 let (needed, count) = (shared.electorate.to_keep, shared.members.len());
-                return Err(unreachable("wait for", begun, needed, count, failure));
+                return Err(failures.too_few("wait for", begun, needed, count));
             }
         }
     }

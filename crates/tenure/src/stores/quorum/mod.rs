@@ -7,6 +7,7 @@ mod debts;
 mod diagnose;
 mod electorate;
 mod epoch;
+mod failures;
 mod fan_out;
 mod guarantees;
 mod holds;

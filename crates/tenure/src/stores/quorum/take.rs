@@ -9,6 +9,7 @@ use tenure_core::{
 use super::agreement::{Agreement, Voted, agreement};
 use super::electorate::{Electorate, Poll, Standing, Voice};
 use super::epoch::{Epoch, Reading};
+use super::failures::Failures;
 use super::rings::Obstacles;
 use super::rivals::Rivals;
 
@@ -26,7 +27,7 @@ pub(super) struct Take {
     held_at: Vec<usize>,
     conflict: Option<Kind>,
     too_late: usize,
-    failure: Option<Error>,
+    failures: Failures,
 }
 
 /// By how much readers make room for each other when their votes are to agree on a fence.
@@ -68,7 +69,7 @@ impl Take {
             held_at: Vec::new(),
             conflict: None,
             too_late: 0,
-            failure: None,
+            failures: Failures::default(),
         }
     }
 
@@ -119,7 +120,7 @@ impl Take {
                 self.outcome(member, reading, outcome)
             }
             Err(error) => {
-                self.failure = self.failure.take().or(Some(error));
+                self.failures.note(member, error);
                 Voice::Silent
             }
         };
@@ -243,13 +244,8 @@ impl Take {
         let answered = self.poll.count(Voice::Yes) + self.poll.count(Voice::No);
         let refused = self.poll.standing() == Standing::Refused;
         if !refused && (answered < needed || self.poll.count(Voice::No) == 0) {
-            return Err(unreachable(
-                "take",
-                answered,
-                needed,
-                self.electorate.members,
-                self.failure.take(),
-            ));
+            let members = self.electorate.members;
+            return Err(self.failures.too_few("take", answered, needed, members));
         }
         if self.too_late > self.electorate.members - needed {
             return said(Outcome::TooLate);
@@ -270,36 +266,5 @@ impl Take {
                 Spelled(self.acquire.ttl.duration())
             ),
         )
-    }
-}
-
-/// Too few answered.
-pub(super) fn unreachable(
-    what: &str,
-    answered: usize,
-    needed: usize,
-    members: usize,
-    mut failure: Option<Error>,
-) -> Error {
-    if let Some(failure) = failure.take_if(|failure| failure.kind() == ErrorKind::InvalidInput) {
-        // Each of them refuses it, whichever answers.
-        return failure;
-    }
-    let message = format!(
-        "only {answered} of {members} servers answer, and it takes {needed} to {what} a lock"
-    );
-    // What no waiting mends, like a wrong password, is said as what it is.
-    let kind = failure.as_ref().map_or(ErrorKind::Unavailable, Error::kind);
-    match failure {
-        Some(failure) => Error::new(kind, message)
-            .retrying(failure.retry())
-            .because(failure),
-        // No error of their own: they were not heard of in time.
-        None => Error::new(
-            kind,
-            format!(
-                "{message}; the others said nothing for as long as ?node_timeout= allows (set it higher if they are far away)"
-            ),
-        ),
     }
 }

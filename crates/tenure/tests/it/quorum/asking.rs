@@ -101,6 +101,41 @@ async fn servers_that_are_far_away_are_told_apart_from_those_that_fail() {
     }
 }
 
+/// A wrong password at one of three, say: the other two are enough, as soon as both are there.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_refuses_for_good_does_not_end_a_wait_for_another() {
+    let quorum = Quorum::of(3);
+    let tenure = quorum.client().await;
+    quorum.all([0], Fault::Refuse);
+    quorum.all([1], Fault::Hang);
+    let waiting = tokio::spawn(tenure.lock("x").acquire());
+    quorum.pass(secs(5)).await;
+    quorum.members[1].resume().await;
+    let guard = waiting.await.unwrap().unwrap();
+    quorum.all([1], Fault::Fail);
+    let releasing = tokio::spawn(guard.release());
+    quorum.pass(secs(5)).await;
+    quorum.members[1].behave();
+    releasing.await.unwrap().unwrap();
+    quorum.all([1], Fault::Refuse);
+    let error = tenure.lock("y").acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");
+}
+
+/// What it may have is taken back in any case.
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_after_an_outage_has_nothing_left_to_cancel() {
+    let quorum = Quorum::of(3);
+    let tenure = quorum.client().await;
+    quorum.all([0, 1, 2], Fault::Fail);
+    let waiting = tokio::spawn(tenure.lock("x").ttl(secs(3_600)).acquire());
+    quorum.pass(secs(60)).await;
+    waiting.abort();
+    others_act().await;
+    let ((), took) = quorum.elapsed(tenure.settle()).await;
+    assert!(took < secs(10), "{took:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_quorum_is_connected_to_while_a_minority_is_down() {
     let quorum = Quorum::of(3);
