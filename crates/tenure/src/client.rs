@@ -9,7 +9,7 @@ use std::time::Duration;
 use tenure_core::{
     Action, Convert, Error, ErrorKind, Fence, Finding, ForceRelease, Guarantees, Inbox, Lease,
     Listing, LockName, Mode, Outcome, OwnerId, Party, Recovering, Release, Renew, Request,
-    Snapshot, Spelled, Store, Timestamp, Ttl, Validity,
+    Snapshot, Spelled, Store, Timestamp, Ttl,
 };
 
 use crate::all::All;
@@ -285,7 +285,8 @@ impl Tenure {
             .await?
     }
 
-    /// Prolongs a hold by its lease, from any process. Answers how long it is valid at least.
+    /// Prolongs a hold by its lease, from any process. Answers how long it is valid at least: no longer than `ttl`,
+    /// although what ends later is not shortened.
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] if there is no such hold. [`ErrorKind::Refused`] if the store is recovering: a lease does
@@ -304,7 +305,7 @@ impl Tenure {
         let answer = self.client.link.ask(&name, Action::Renew(renew)).await?;
         match answer.outcome {
             Outcome::Renewed { expiry } => {
-                let validity = Validity::of_reply(answer.sent, answer.now, expiry);
+                let validity = answer.validity(expiry, ttl.duration());
                 Ok(validity.remaining(self.client.link.now()))
             }
             Outcome::NotHeld { forced } => Err(Loss::not_held(forced).error(&name)),

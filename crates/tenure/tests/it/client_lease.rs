@@ -64,6 +64,11 @@ async fn a_store_whose_clock_is_set_back_and_forth_leaves_nobody_believing_for_l
     // To the store the lease now lasts for 630 s; when its clock is set right again, for 30 s.
     guard.extend(secs(30)).await.unwrap();
     assert!(guard.remaining() <= secs(30), "{:?}", guard.remaining());
+    let left = tenure
+        .renew_lease("x", guard.lease(), Ttl::DEFAULT)
+        .await
+        .unwrap();
+    assert!(left <= secs(30), "{left:?}");
 }
 
 #[tokio::test(start_paused = true)]

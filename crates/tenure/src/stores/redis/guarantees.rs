@@ -82,7 +82,7 @@ pub const SENTINEL_GUARANTEES: Guarantees = Guarantees {
                 "no lease is longer than max_ttl or left behind without its process (a promoted \
                  replica waits that long and lets nobody in, while holders take back what is \
                  theirs, unless recovery is off), no sentinel goes back to a configuration that it has \
-                 left (SENTINEL REMOVE and MONITOR, a lost configuration file), all clients come by the \
+                 left (SENTINEL REMOVE and MONITOR, a lost configuration file) or is added while the network is divided, all clients come by the \
                  sentinels and name a majority of them, nothing is evicted or deleted by others, and the primary's wall clock gains at most the \
                  margin and 0.1 % during a lease, by step or by slew",
             ),
