@@ -25,7 +25,7 @@ pub async fn check(subject: &dyn Subject) -> Report {
             Box::pin(async move { (case.to_string(), case.run(subject).await) })
         });
         // A store that takes its time would take more of it for each that asks.
-        let at_once = if subject.pace() > 1 { 8 } else { cases.len() };
+        let at_once = if subject.pace() > 1 { 4 } else { cases.len() };
         results.extend(some(runs.collect(), at_once).await);
     }
     let expected = cases.len();

@@ -125,7 +125,11 @@ impl Walker {
             return Ok(());
         };
         match before.holder(bid.owner) {
-            Some(held) if held.fence != grant.fence => return Err("another fence".to_owned()),
+            // Of several servers, one that did not answer in time has not voted yet: its vote may have a later fence,
+            // and raises that of the others.
+            Some(held) if grant.fence < held.fence => {
+                return Err("an earlier fence than before".to_owned());
+            }
             None if grant.fence <= self.highest => {
                 return Err("a fence that does not grow".to_owned());
             }
