@@ -67,9 +67,10 @@ impl Keep {
         }
     }
 
-    /// So much time has passed since it was sent that its holder may have got back at one member what another has ended.
+    /// So much time has passed since it was sent that its holder may have got back at one member what another has ended. What is
+    /// ended by force does not come back.
     pub(super) fn is_late(&mut self) {
-        self.late = true;
+        self.late = matches!(self.request.action, Action::Release(_));
     }
 
     pub(super) fn hear(&mut self, member: usize, sent: Moment, answer: Result<Reply, Error>) {

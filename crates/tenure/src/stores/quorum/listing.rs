@@ -51,17 +51,17 @@ pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, 
         }
     }
     answers.enough("list")?;
-    if found.values().any(|(rivals, _)| rivals.is_unsure()) {
-        let mut forgetful = shared.forgetful(None, limit).await;
-        forgetful.retain(|member| answers.has_answered(*member));
-        for member in forgetful {
+    let silent = answers.silent();
+    if found.values().any(|(rivals, _)| rivals.is_unsure(silent)) {
+        let answered = (0..electorate.members).filter(|member| answers.has_answered(*member));
+        for member in shared.forgetful(answered, None, limit).await {
             found.values_mut().for_each(|(it, _)| it.forgot(member));
         }
     }
     let locks: Vec<_> = found
         .into_iter()
         .filter_map(|(name, (rivals, last_fence))| {
-            let snapshot = rivals.snapshot(shared.epoch, answers.silent());
+            let snapshot = rivals.snapshot(shared.epoch, silent);
             let snapshot = Snapshot {
                 last_fence,
                 ..snapshot

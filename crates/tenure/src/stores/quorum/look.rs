@@ -121,7 +121,7 @@ impl Look {
 
     /// Whether it matters which members recover.
     pub(super) fn is_unsure(&self) -> bool {
-        self.rivals.is_unsure()
+        self.rivals.is_unsure(self.answers.silent())
     }
 
     /// This member recovers.
@@ -148,15 +148,19 @@ impl Look {
 }
 
 impl Shared {
-    /// The members that may have forgotten who holds `name`, or anything: those that recover, or do not say within `limit`.
-    pub(super) async fn forgetful(&self, name: Option<&LockName>, limit: Duration) -> Vec<usize> {
-        let asked = self.members.iter().map(|member| async move {
-            let recovering = member.store.recovering(name);
-            bounded(&*self.clock, limit, recovering).await
+    /// Which of these members may have forgotten who holds `name`, or anything: those that recover, or do not say within `limit`.
+    pub(super) async fn forgetful(
+        &self,
+        members: impl IntoIterator<Item = usize>,
+        name: Option<&LockName>,
+        limit: Duration,
+    ) -> Vec<usize> {
+        let asked = members.into_iter().map(|member| async move {
+            let recovering = self.members[member].store.recovering(name);
+            let answer = bounded(&*self.clock, limit, recovering).await;
+            (!matches!(answer, Some(Ok(None)))).then_some(member)
         });
-        let answers = join_all(asked).await.into_iter().enumerate();
-        let forgetful = answers.filter(|(_, answer)| !matches!(answer, Some(Ok(None))));
-        forgetful.map(|(member, _)| member).collect()
+        join_all(asked).await.into_iter().flatten().collect()
     }
 }
 

@@ -102,6 +102,14 @@ impl Question {
         }
     }
 
+    /// What is heard next was answered long after it was asked.
+    pub(super) fn is_late(&mut self) {
+        match self {
+            Self::Keep(keep) if !keep.is_decided() => keep.is_late(),
+            _ => {}
+        }
+    }
+
     /// A member that is not asked.
     pub(super) fn skip(&mut self, member: usize) {
         match self {
@@ -150,12 +158,7 @@ impl Question {
                 )
             })),
             Self::Take(take) => take.result(sent, shared.clock.now(), epoch),
-            Self::Keep(keep) => {
-                if shared.clock.now() > sent.plus(shared.adrift()) {
-                    keep.is_late();
-                }
-                keep.result(sent, epoch)
-            }
+            Self::Keep(keep) => keep.result(sent, epoch),
             Self::Undo(undo) => undo.result(sent, epoch),
             Self::Look(look) => look.result(sent, epoch),
         }

@@ -102,10 +102,11 @@ impl Rivals {
         self.forgetful.push(member);
     }
 
-    /// Whether somebody has votes that are too few, so that it matters whether a member may have forgotten one.
-    pub(super) fn is_unsure(&self) -> bool {
+    /// Whether somebody has votes that are too few if so many members are `silent`, so that it matters whether another may have
+    /// forgotten one.
+    pub(super) fn is_unsure(&self, silent: usize) -> bool {
         let mut rivals = self.holders.values();
-        rivals.any(|rival| rival.voices.len() < self.electorate.to_keep)
+        rivals.any(|rival| rival.voices.len() + silent < self.electorate.to_keep)
     }
 
     /// How many members may have forgotten this one.
@@ -418,7 +419,7 @@ mod tests {
                 forgot.holder_count = 0;
             }
             let rivals = rivals(&[first, (reading, forgot)]);
-            assert!(rivals.is_unsure());
+            assert!(rivals.is_unsure(0) && !rivals.is_unsure(2));
             let counted = rivals.contention(epoch(), silent, 2).holder_count;
             (counted, rivals.snapshot(epoch(), silent).holders.len())
         };

@@ -9,6 +9,7 @@ use tenure_core::{Action, Error, ErrorKind, Fence, Moment, Reply, Request};
 use super::Shared;
 use super::attendance::Attendance;
 use super::fan_out::FanOut;
+use super::look::Look;
 use super::member::{Answer, Member};
 use super::question::Question;
 use super::take::{Course, Room};
@@ -122,7 +123,11 @@ impl Round {
     fn hear(&mut self, member: usize, numbers: &[usize], answer: Answer) {
         let Answer { sent, by, replies } = answer;
         let objection = self.attendance.objection(member, by.as_ref());
+        let late = self.shared.clock.now() > self.sent.plus(self.shared.adrift());
         for (number, reply) in numbers.iter().zip(replies) {
+            if late {
+                self.questions[*number].is_late();
+            }
             let reply = match objection {
                 None => reply,
                 Some(why) => Err(why.error(ErrorKind::Unavailable, &self.shared.members, member)),
@@ -171,18 +176,28 @@ impl Round {
         }
     }
 
-    /// Where somebody has too few votes to be a holder, members may have forgotten those that it lacks.
+    /// Where somebody has too few votes to be a holder, members may have forgotten those that it lacks. They are asked at once
+    /// for all, because everybody in the batch waits for it.
     async fn look_closer(&mut self) {
+        let shared = self.shared.clone();
+        let mut unsure: Vec<&mut Look> = Vec::new();
         for question in &mut self.questions {
-            if let Question::Look(look) = question
-                && look.is_unsure()
-            {
-                let name = Some(&look.request.name);
-                let limit = self.shared.node_timeout;
-                for member in self.shared.forgetful(name, limit).await {
-                    look.forgot(member);
-                }
+            match question {
+                Question::Look(look) if look.is_unsure() => unsure.push(look),
+                _ => {}
             }
+        }
+        let name = match &unsure[..] {
+            [] => return,
+            [look] => Some(look.request.name.clone()),
+            _ => None,
+        };
+        let members = 0..shared.members.len();
+        let answered =
+            members.filter(|it| unsure.iter().any(|look| look.answers.has_answered(*it)));
+        let limit = shared.node_timeout;
+        for member in shared.forgetful(answered, name.as_ref(), limit).await {
+            unsure.iter_mut().for_each(|look| look.forgot(member));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tenure::clock::Clock;
 use tenure::core::{
     Action, Ballot, BoxFuture, Cancel, Contention, Finding, Guarantees, Inbox, Listener, Listing,
@@ -71,6 +72,30 @@ async fn whom_a_member_that_recovers_may_have_forgotten_is_not_overlooked() {
     assert!(world.clock.now().since(started) < secs(1), "at once");
 }
 
+#[tokio::test(start_paused = true)]
+async fn looks_at_many_locks_do_not_hold_each_other_up() {
+    let world = World::new();
+    let (one, two) = (world.client().await, world.client().await);
+    let mut guards = Vec::new();
+    for number in 0..40 {
+        let lock = one.lock(format!("job {number}")).no_renew();
+        let guard = acquired(lock.try_acquire().await.unwrap());
+        world.members[1].forget(guard.name()).await.unwrap();
+        guards.push(guard);
+    }
+    others_act().await;
+    let started = world.clock.now();
+    let looks = guards
+        .iter()
+        .map(|guard| two.inspect(guard.name().as_str()));
+    for seen in join_all(looks).await {
+        let (_, snapshot) = seen.unwrap();
+        assert_eq!(snapshot.holders.len(), 1);
+    }
+    let took = world.clock.now().since(started);
+    assert!(took < millis(500), "{took:?}");
+}
+
 /// Three members, the last of which recovers.
 struct World {
     clock: Arc<VirtualClock>,
@@ -83,7 +108,8 @@ impl World {
     fn new() -> Self {
         let clock = Arc::new(VirtualClock::new());
         let memory = || -> Arc<dyn Store> { Arc::new(MemoryStore::new(clock.clone())) };
-        let stores = [memory(), memory(), Arc::new(Recovers(memory()))];
+        let recovers = Recovers(memory(), clock.clone());
+        let stores = [memory(), memory(), Arc::new(recovers)];
         let scripted = stores.map(|store| ScriptedStore::new(store, clock.clone()));
         Self {
             members: scripted.to_vec(),
@@ -103,9 +129,9 @@ impl World {
     }
 }
 
-/// Never gives its vote to a newcomer.
+/// Never gives its vote to a newcomer, and takes its time to say why.
 #[derive(Debug)]
-struct Recovers(Arc<dyn Store>);
+struct Recovers(Arc<dyn Store>, Arc<VirtualClock>);
 
 impl Store for Recovers {
     fn guarantees(&self) -> Guarantees {
@@ -153,7 +179,10 @@ impl Store for Recovers {
         &'a self,
         _name: Option<&'a LockName>,
     ) -> BoxFuture<'a, Result<Option<Recovering>, Error>> {
-        Box::pin(async { Ok(Some(Recovering::Left(FOR))) })
+        Box::pin(async {
+            self.1.sleep(millis(40)).await;
+            Ok(Some(Recovering::Left(FOR)))
+        })
     }
 
     fn diagnose(&self) -> BoxFuture<'_, Result<Vec<Finding>, Error>> {
