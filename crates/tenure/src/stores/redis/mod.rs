@@ -30,8 +30,8 @@ use tenure_core::{
     Recovering, Recovery, Reply, Request, Shard, Store, Ttl,
 };
 
-use crate::clock::Clock;
-use connection::Link;
+use crate::clock::{Clock, bounded};
+use connection::{Link, Live};
 use errors::Failure;
 use options::Options;
 use sentinel::{Configuration, Sentinels};
@@ -134,7 +134,7 @@ impl RedisStore {
     /// sentinels allow.
     async fn apply_watched(
         &self,
-        sentinels: &Sentinels,
+        sentinels: &Arc<Sentinels>,
         batch: &[Request],
     ) -> Vec<Result<Reply, Error>> {
         let refused: Vec<_> = batch.iter().map(|it| sentinels.refusal(it)).collect();
@@ -150,7 +150,7 @@ impl RedisStore {
 
     async fn apply_vouched(
         &self,
-        sentinels: &Sentinels,
+        sentinels: &Arc<Sentinels>,
         batch: &[Request],
     ) -> Vec<Result<Reply, Error>> {
         let deadline = self.link.deadline();
@@ -177,25 +177,45 @@ impl RedisStore {
         let began = self.link.clock.now();
         let refreshing = async {
             if sentinels.is_due(batch, &relied_on) {
-                sentinels.refresh(&relied_on).await
-            } else {
-                None
+                let refreshing = refresh(&self.link, sentinels, &live, &relied_on);
+                let patience = relying::patience(batch);
+                let _ = bounded(&*self.link.clock, patience, refreshing).await;
             }
         };
         let applying = step::apply(&self.link, &self.nonces, batch);
-        let (mut replies, stale) = tokio::join!(applying, refreshing);
+        let (mut replies, ()) = tokio::join!(applying, refreshing);
         if !self.link.is_current(&live) || self.link.memory.epoch(None) != relied_on.epoch {
             // Who has answered is not sure, or in which life: what was granted has to be asked for again.
             relying::distrust(&mut replies, &Failure::given_up(&live.address));
             return replies;
         }
         let vouching = sentinels.vouch(&relied_on, began, deadline, &mut replies);
-        let failures = [stale, vouching.await];
-        if failures.iter().flatten().any(|failure| failure.fatal) {
+        if vouching.await.is_some_and(|failure| failure.fatal) {
             self.link.discard(&live);
         }
         replies
     }
+}
+
+/// Renews the last confirmation, in the background: whoever renews a lease may not have as much time as sentinels take
+/// that do not answer, and the last one still counts.
+fn refresh(
+    link: &Link,
+    sentinels: &Arc<Sentinels>,
+    live: &Live,
+    relied_on: &Configuration,
+) -> tokio::task::JoinHandle<()> {
+    let (link, sentinels) = (link.me.clone(), sentinels.clone());
+    let (generation, relied_on) = (live.generation(), relied_on.clone());
+    tokio::spawn(async move {
+        let failure = sentinels.refresh(&relied_on).await;
+        if let Some(link) = link
+            .upgrade()
+            .filter(|_| failure.is_some_and(|it| it.fatal))
+        {
+            link.discard_generation(generation);
+        }
+    })
 }
 
 impl Store for RedisStore {

@@ -92,6 +92,16 @@ impl Held {
     }
 }
 
+/// How long whoever sends these requests can wait for more than their answers: a client gives up a renewal after a sixth of its
+/// ttl, and would not hear that it was made.
+pub(super) fn patience(batch: &[Request]) -> Duration {
+    let ttls = batch.iter().filter_map(|request| match &request.action {
+        Action::Renew(renew) => Some(renew.ttl.duration()),
+        _ => None,
+    });
+    ttls.map(|ttl| ttl / 12).fold(PATIENCE * 2, Duration::min)
+}
+
 /// Whether a request prolongs a hold.
 pub(super) fn prolongs(request: &Request) -> bool {
     matches!(request.action, Action::Renew(_) | Action::Convert(_))
@@ -104,5 +114,33 @@ pub(super) fn distrust(replies: &mut [Result<Reply, Error>], failure: &Failure) 
         if result.as_ref().is_ok_and(held) {
             *result = Err(failure.error());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Fence, LockName, OwnerId, Renew, Ttl};
+
+    use super::*;
+
+    fn renewal(ttl: Duration) -> Request {
+        let renew = Renew {
+            owner: OwnerId::from_bytes([1; 16]),
+            fence: Fence::from_u64(1),
+            ttl: Ttl::new(ttl).expect("in range"),
+            detach: false,
+            terms: None,
+        };
+        Action::Renew(renew).on(LockName::new("lock").expect("a name"))
+    }
+
+    #[test]
+    fn no_renewal_waits_for_a_confirmation_until_its_holder_has_given_up() {
+        let second = Duration::from_secs(1);
+        for ttl in [second, second * 2, second * 5, second * 30] {
+            let batch = [renewal(second * 60), renewal(ttl)];
+            assert!(patience(&batch) < ttl / 6, "{ttl:?}");
+        }
+        assert_eq!(patience(&[]), PATIENCE * 2);
     }
 }

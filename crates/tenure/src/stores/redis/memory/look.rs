@@ -72,10 +72,6 @@ pub(super) async fn look(
     let mut values = link.send_all(live, &pipeline, deadline).await?;
     let node = values.pop_if(|_| is_node);
     let node = node.map(text_of).transpose()?;
-    let place = match &link.sentinels {
-        Some(sentinels) => since(sentinels, link, live, deadline).await.map(Some),
-        None => Ok(node.as_deref().and_then(incarnation)),
-    };
     let records = values.split_off(values.len().min(6));
     let Ok([time, server, replication, append, rewrite, memory]) = <[Value; 6]>::try_from(values)
     else {
@@ -115,6 +111,16 @@ pub(super) async fn look(
         number(&record.run) != number(&seen.run)
     };
     let its = |record: &Record| record.is_of(&seen);
+    let place = match &link.sentinels {
+        Some(sentinels) => {
+            let text = texts.first().and_then(|text| text.as_ref().ok());
+            let record = text.and_then(|text| read(text)).filter(its);
+            let patience = patience(link, live, record.as_ref());
+            let deadline = deadline.min(link.clock.now().plus(patience));
+            since(sentinels, live, deadline).await.map(Some)
+        }
+        None => Ok(node.as_deref().and_then(incarnation)),
+    };
     let is_lost = |text: &Result<String, Failure>| {
         text.as_ref()
             .is_ok_and(|it| !read(it).is_some_and(|record| its(&record)))
@@ -146,15 +152,19 @@ pub(super) async fn look(
     Ok(Some(texts.into_iter().map(|it| it.map(look)).collect()))
 }
 
+/// How long sentinels may take to say since when the server is the primary. If its life goes on, as far as it can
+/// tell, nobody waits for them for long: whoever relies on it asks them again, and a renewal must not wait.
+fn patience(link: &Link, live: &Live, record: Option<&Record>) -> Duration {
+    let known = link.memory.known(live, None).and_then(|known| known.life());
+    match known.is_some() && known == record.map(|record| record.life) {
+        true => PATIENCE / 10,
+        false => PATIENCE,
+    }
+}
+
 /// Since which configuration the server is the primary. Asked after its record was read: what that says was said
 /// by a majority before, so that another answer is a later one.
-async fn since(
-    sentinels: &Sentinels,
-    link: &Link,
-    live: &Live,
-    deadline: Moment,
-) -> Result<String, Failure> {
-    let deadline = deadline.min(link.clock.now().plus(PATIENCE));
+async fn since(sentinels: &Sentinels, live: &Live, deadline: Moment) -> Result<String, Failure> {
     let epoch = sentinels.epoch_of(&live.address, deadline).await?;
     Ok(epoch.to_string())
 }
