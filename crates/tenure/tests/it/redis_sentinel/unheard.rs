@@ -7,7 +7,7 @@ use tenure::{Attempt, ErrorKind, Tenure};
 
 use crate::redis_store::store;
 use crate::support::sentinels::{Network, Node, SERVICE, WITH_TILT};
-use crate::support::wait::{elapsed, eventually_async, eventually_within, real_time};
+use crate::support::wait::{elapsed, eventually_async, eventually_within};
 
 /// Longer than it takes the sentinels to agree once they meet again, also on a busy machine.
 const TTL: Duration = Duration::from_secs(6);
@@ -28,8 +28,6 @@ async fn a_primary_that_most_have_not_heard_of_does_not_begin_to_wait() {
     // The primary hangs until somebody is elected; then the network is divided, and it goes on.
     network.servers[0].stop();
     let leader = tokio::task::block_in_place(|| elected(&network));
-    // Until it has heard of the votes; it tells nobody before it has promoted the replica.
-    real_time(Duration::from_millis(50)).await;
     let side = u8::try_from(leader).expect("of three");
     network.divide(&[Node::Server(1), Node::Sentinel(side), Node::Client(1)]);
     network.servers[0].resume();
@@ -83,7 +81,8 @@ async fn ask(tenure: &Tenure) -> Option<ErrorKind> {
     }
 }
 
-/// Waits until a majority of the sentinels has voted, and for whom.
+/// Waits until a majority of the sentinels has voted, for whom, and until that one knows. It tells nobody before it has
+/// promoted the replica.
 fn elected(network: &Network) -> usize {
     let ask = |number: usize, words: &[&str]| network.sentinels[number].command(words);
     let id = |number| ask(number, &["SENTINEL", "MYID"]).trim().to_owned();
@@ -93,10 +92,17 @@ fn elected(network: &Network) -> usize {
     // Epoch 0: it tells the last vote and casts none.
     let about = [&about[..], &["0", "test"]].concat();
     let ids: Vec<String> = (0..3).map(id).collect();
-    eventually_within(WITH_TILT, "somebody is elected", || {
+    let leader = eventually_within(WITH_TILT, "somebody is elected", || {
         let vote = |number| ask(number, &about).lines().nth(1).map(str::to_owned);
         let votes: Vec<_> = (0..3).filter_map(vote).collect();
         let won = |id: &String| votes.iter().filter(|it| *it == id).count() >= 2;
         ids.iter().position(won)
-    })
+    });
+    eventually_within(WITH_TILT, "the elected has heard of a vote", || {
+        let others = ask(leader, &["SENTINEL", "SENTINELS", SERVICE]);
+        let lines: Vec<_> = others.lines().map(str::trim).collect();
+        let heard = ["voted-leader", &*ids[leader]];
+        lines.windows(2).any(|pair| pair == heard).then_some(())
+    });
+    leader
 }
