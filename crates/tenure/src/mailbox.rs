@@ -107,14 +107,58 @@ impl Slot {
 
     fn put(&self, letter: Letter) {
         let mut current = self.letter.lock().unwrap_or_else(PoisonError::into_inner);
-        // A grant is worth more than the advice to ask again.
-        if !matches!(
+        // A grant is worth more than the advice to ask again that comes after it. But once something may have been
+        // missed, whoever grants may be another server, and its clock another one than we know: that has to be asked.
+        let stays = matches!(
             (&*current, &letter),
             (Some(Letter::Grant(..)), Letter::AskAgain)
-        ) {
+                | (Some(Letter::AskAgain), Letter::Grant(..))
+        );
+        if !stays {
             *current = Some(letter);
         }
         drop(current);
         self.arrived.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Fence, Timestamp};
+
+    use super::*;
+
+    fn grant() -> Letter {
+        let grant = PushedGrant {
+            name: name(),
+            owner: OwnerId::from_bytes([1; 16]),
+            fence: Fence::from_u64(1),
+            now: Timestamp::from_micros(1),
+            expiry: Timestamp::from_micros(2),
+        };
+        Letter::Grant(grant, Moment::from_nanos(1))
+    }
+
+    fn name() -> LockName {
+        LockName::new("lock").expect("a name")
+    }
+
+    /// What is found of these letters, first come.
+    fn found(letters: [Letter; 2]) -> Option<Letter> {
+        let slot = Slot {
+            name: name(),
+            letter: Mutex::default(),
+            arrived: Notify::default(),
+        };
+        letters.into_iter().for_each(|letter| slot.put(letter));
+        slot.take()
+    }
+
+    #[test]
+    fn a_grant_that_comes_after_something_was_missed_has_to_be_asked_for() {
+        let kept = found([Letter::AskAgain, grant()]);
+        assert!(matches!(kept, Some(Letter::AskAgain)), "{kept:?}");
+        let kept = found([grant(), Letter::AskAgain]);
+        assert!(matches!(kept, Some(Letter::Grant(..))), "{kept:?}");
     }
 }
