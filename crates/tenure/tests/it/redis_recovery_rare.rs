@@ -214,32 +214,3 @@ async fn a_restart_from_an_older_snapshot_gives_nothing_away() {
     .await;
     guard.ensure().expect("it never lost it");
 }
-
-/// A server that has just started carries out nothing before somebody has said hello to it, because it knows no script, and
-/// hello comes before a script. A proxy may keep connections over the restart; others must not bring the scripts then.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_keeps_another_record_brings_other_scripts() {
-    let server = RedisServer::start();
-    let known = async |url: String| {
-        let tenure = tenure::connect(&url).await.expect("served");
-        use_once(&tenure).await;
-        let info = server.command(&["INFO", "memory"]);
-        let count = info
-            .lines()
-            .find_map(|line| line.strip_prefix("number_of_cached_scripts:"));
-        count
-            .expect("told since Redis 4")
-            .trim()
-            .parse::<u32>()
-            .expect("a number")
-    };
-    let url = server.url();
-    let first = known(url.clone()).await;
-    assert_eq!(known(url.clone()).await, first, "the same record");
-    let theirs = known(format!("{url}&prefix=theirs:")).await;
-    assert!(theirs > first, "another record");
-    let second = known(url.replace('?', "/1?")).await;
-    assert_eq!(second - theirs, theirs - first, "another database");
-    let off = known(url.replace("recovery=open", "recovery=off")).await;
-    assert_eq!(off - second, theirs - first, "no hello");
-}

@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use super::errors::{self, Failure};
 use super::memory::Memory;
 use super::options::{Address, Options};
-use super::scripts::Scripts;
 use super::sentinel::Sentinels;
 use super::subscription::{Listeners, SecondConnection};
 use crate::clock::{Clock, bounded};
@@ -21,7 +20,6 @@ use crate::clock::{Clock, bounded};
 /// The connection to one server, with what listens on it.
 pub(super) struct Link {
     pub(super) options: Options,
-    pub(super) scripts: Scripts,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) listeners: Arc<Listeners>,
     pub(super) memory: Arc<Memory>,
@@ -95,7 +93,6 @@ impl Link {
         Arc::new_cyclic(|me| Self {
             sentinels,
             listeners: Arc::new(Listeners::new(&options, memory.clone())),
-            scripts: Scripts::of(&options),
             options,
             clock,
             memory,

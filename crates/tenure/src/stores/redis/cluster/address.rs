@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<(Options, Vec<Address>), Error> {
     }
     let first = hosts.split(',').next().unwrap_or_default();
     let options = Options::parse(&format!("{scheme}://{credentials}{first}{tail}"))?;
-    if options.database() != 0 {
+    if !options.is_first_database() {
         return Err(wrong(
             "a cluster has only one database: leave its number out",
         ));

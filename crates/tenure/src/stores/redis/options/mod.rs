@@ -262,9 +262,9 @@ impl Options {
         }
     }
 
-    /// Which of the server's databases the locks are in.
-    pub(super) fn database(&self) -> i64 {
-        self.database
+    /// Whether locks are in the database that every server has.
+    pub(super) fn is_first_database(&self) -> bool {
+        self.database == 0
     }
 
     /// What the driver needs to connect to the server at `address` with this protocol.

@@ -45,8 +45,8 @@ pub(super) async fn send(
             let argument = known.as_ref().map_or("", |known| &known.argument);
             let (keys, arguments) = on_the_wire(&link.options.prefix, argument, items, call);
             commands.push(match in_full[index] {
-                false => link.scripts.by_hash(call.script, &keys, &arguments),
-                true => link.scripts.in_full(call.script, &keys, &arguments),
+                false => call.script.by_hash(&keys, &arguments),
+                true => call.script.in_full(&keys, &arguments),
             });
             outdated[index] = known;
             sent.push(index);
