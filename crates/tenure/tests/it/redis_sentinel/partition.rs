@@ -15,10 +15,15 @@ async fn begin() -> (Network, Tenure, Guard, Tenure) {
     let network = Network::start().await;
     let options = format!("recovery=strict&call_timeout=1s&max_ttl={}s", TTL.as_secs());
     let [one, other] = [network.url(0, &options), network.url(1, &options)];
-    let opened = tenure::initialize(&one, Assurance::NothingIsHeld).await;
+    // Nobody is cut off yet: only then calls must not last long.
+    let patient = one.replace("call_timeout=1s", "call_timeout=20s");
+    let opened = tenure::initialize(&patient, Assurance::NothingIsHeld).await;
     opened.expect("a new service");
-    let holder = tenure::connect(&one).await.expect("served");
-    let newcomer = tenure::connect(&other).await.expect("served");
+    let connected = async |url: &str| {
+        let connecting = async || tenure::connect(url).await.ok();
+        eventually_async("served", connecting).await
+    };
+    let (holder, newcomer) = (connected(&one).await, connected(&other).await);
     let guard = holder.lock("lock").ttl(TTL).acquire().await.expect("free");
     eventually_async("the replica has it", async || {
         let there = network.servers[1].command(&["EXISTS", "tenure:lock"]);
