@@ -114,24 +114,31 @@ async fn two_of_five_may_die_and_with_three_gone_everybody_is_told_in_time() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("of 5 servers answer"), "{error}");
     assert!(took < PATIENCE, "{took:?}");
+    // Told while the vote of a server that is still there lasts. (What is left there is looked at first.)
+    let there: i128 = servers.0[1]
+        .command(&["PTTL", "tenure:kept"])
+        .parse()
+        .unwrap();
+    let here = guard.remaining().as_millis();
+    assert!(here as i128 <= there.max(0), "{here} ms, there {there} ms");
     assert_eq!(guard.lost().await, Loss::Expired);
-    assert_eq!(
-        servers.votes(1..2, "tenure:kept"),
-        1,
-        "told while the vote of a server that is still there lasts"
-    );
 }
 
 #[tokio::test]
 async fn a_server_that_comes_back_empty_gets_the_vote_of_a_holder_again() {
     let mut servers = Servers::start(3);
     let tenure = servers.client().await;
-    let guard = acquired(tenure.lock("job").ttl(secs(2)).try_acquire().await.unwrap());
+    let lock = tenure.lock("job").ttl(PATIENCE);
+    let guard = acquired(lock.try_acquire().await.unwrap());
     // One after the other: with each renewal the majority is whole again.
     for index in 0..3 {
         servers.0[index].kill();
         servers.0[index].restart();
-        let back = async || (servers.votes(0..3, "tenure:job") == 3).then_some(());
+        let back = async || {
+            // Renewed at once: by itself that would be in a third of a ttl that is long enough for a slow machine.
+            let _ = guard.extend(PATIENCE).await;
+            (servers.votes(0..3, "tenure:job") == 3).then_some(())
+        };
         eventually_async("all three have the vote", back).await;
         guard.ensure().unwrap();
     }
