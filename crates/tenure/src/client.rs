@@ -314,7 +314,7 @@ impl Tenure {
         }
     }
 
-    /// Ends a hold by its lease, from any process.
+    /// Ends a hold by its lease, from any process. Whoever relies on it is **not** told before its next renewal.
     ///
     /// # Errors
     /// [`ErrorKind::Lost`] if there is no such hold: it has ended or was released before.

@@ -161,7 +161,9 @@ impl Keep {
 
     /// Whether it is the holder who asks.
     fn is_by_holder(&self) -> bool {
-        self.held.is_some() && !matches!(self.request.action, Action::ForceRelease(_))
+        let left = |held: &Held| held.notes.is_left();
+        let held = self.held.as_ref().filter(|held| !left(held));
+        held.is_some() && !matches!(self.request.action, Action::ForceRelease(_))
     }
 
     /// The members that say this.

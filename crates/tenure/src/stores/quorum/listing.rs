@@ -52,9 +52,11 @@ pub(super) async fn list(shared: &Arc<Shared>, prefix: &str) -> Result<Listing, 
     }
     answers.enough("list")?;
     let silent = answers.silent();
-    if found.values().any(|(rivals, _)| rivals.is_unsure(silent)) {
+    let unsure = found.values().any(|(rivals, _)| rivals.is_unsure(silent));
+    if unsure || silent > 0 && found.is_empty() {
         let answered = (0..electorate.members).filter(|member| answers.has_answered(*member));
         for member in shared.forgetful(answered, None, limit).await {
+            answers.forgot(member);
             found.values_mut().for_each(|(it, _)| it.forgot(member));
         }
     }

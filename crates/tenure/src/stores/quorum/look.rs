@@ -1,5 +1,6 @@
 //! [`Look`] and [`Undo`]: requests to which every member's answer matters.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -18,6 +19,8 @@ pub(super) struct RollCall {
     electorate: Electorate,
     poll: Poll,
     failures: Failures,
+    /// Members that answered and may have forgotten something.
+    forgetful: BTreeSet<usize>,
 }
 
 impl RollCall {
@@ -26,6 +29,7 @@ impl RollCall {
             electorate,
             poll: Poll::new(electorate.members, electorate.to_keep),
             failures: Failures::default(),
+            forgetful: BTreeSet::new(),
         }
     }
 
@@ -67,20 +71,29 @@ impl RollCall {
     /// # Errors
     /// If so few answered that what they say means nothing.
     pub(super) fn enough(&mut self, what: &str) -> Result<(), Error> {
-        self.at_least(self.electorate.to_keep, what)
+        let answered = self.poll.count(Voice::Yes);
+        self.at_least(answered, self.electorate.to_keep, what)
+    }
+
+    /// This member recovers: that it knows nothing says nothing.
+    pub(super) fn forgot(&mut self, member: usize) {
+        if self.has_answered(member) {
+            self.forgetful.insert(member);
+        }
     }
 
     /// # Errors
-    /// If those who did not answer are enough to keep a lock of which the others know nothing.
+    /// If those who did not answer, or may have forgotten it, are enough to keep a lock of which the others know nothing.
     pub(super) fn nobody_else(&mut self) -> Result<(), Error> {
         let Electorate {
             members, to_keep, ..
         } = self.electorate;
-        self.at_least(members - to_keep + 1, "be sure that nobody holds")
+        let answered = self.poll.count(Voice::Yes) - self.forgetful.len();
+        let needed = members - to_keep + 1;
+        self.at_least(answered, needed, "be sure that nobody holds")
     }
 
-    fn at_least(&mut self, needed: usize, what: &str) -> Result<(), Error> {
-        let answered = self.poll.count(Voice::Yes);
+    fn at_least(&mut self, answered: usize, needed: usize, what: &str) -> Result<(), Error> {
         if answered >= needed {
             return Ok(());
         }
@@ -119,13 +132,16 @@ impl Look {
         self.answers.hear(member, answer);
     }
 
-    /// Whether it matters which members recover.
+    /// Whether it matters which members recover: who has too few votes may have had one there, or somebody of whom nobody tells.
+    /// (If all answer, and so many recover that they could keep it alone, [`recovering`](super::diagnose::recovering) says so.)
     pub(super) fn is_unsure(&self) -> bool {
-        self.rivals.is_unsure(self.answers.silent())
+        let silent = self.answers.silent();
+        self.rivals.is_unsure(silent) || silent > 0 && self.rivals.is_empty()
     }
 
     /// This member recovers.
     pub(super) fn forgot(&mut self, member: usize) {
+        self.answers.forgot(member);
         if self.answers.has_answered(member) {
             self.rivals.forgot(member);
         }
@@ -170,17 +186,14 @@ pub(super) struct Undo {
     pub(super) request: Request,
     pub(super) answers: RollCall,
     removed: Removed,
-    /// All that its owner may have is being taken back, whoever answers now.
-    seen_to: bool,
 }
 
 impl Undo {
-    pub(super) fn new(request: Request, electorate: Electorate, seen_to: bool) -> Self {
+    pub(super) fn new(request: Request, electorate: Electorate) -> Self {
         Self {
             request,
             answers: RollCall::new(electorate),
             removed: Removed::Nothing,
-            seen_to,
         }
     }
 
@@ -194,9 +207,7 @@ impl Undo {
     }
 
     pub(super) fn result(&mut self, sent: Moment, epoch: Epoch) -> Result<Reply, Error> {
-        if !self.seen_to {
-            self.answers.enough("cancel")?;
-        }
+        self.answers.enough("cancel")?;
         Ok(Reply {
             now: epoch.timestamp(sent),
             outcome: Outcome::Cancelled(self.removed),

@@ -58,10 +58,7 @@ impl Question {
             Action::Convert(convert) => keep(convert.owner, convert.fence),
             Action::Release(release) => keep(release.owner, release.fence),
             Action::ForceRelease(release) => keep(release.owner, release.fence),
-            Action::Cancel(cancel) => {
-                let seen_to = shared.spent.contains(cancel.owner);
-                Self::Undo(Undo::new(request.clone(), electorate, seen_to))
-            }
+            Action::Cancel(_) => Self::Undo(Undo::new(request.clone(), electorate)),
             Action::Inspect => Self::Look(Look::new(request.clone(), electorate)),
             Action::Vote(_) => Self::Refused(Some(Error::new(
                 ErrorKind::Unsupported,

@@ -109,6 +109,11 @@ impl Rivals {
         rivals.any(|rival| rival.voices.len() + silent < self.electorate.to_keep)
     }
 
+    /// Whether nobody was seen.
+    pub(super) fn is_empty(&self) -> bool {
+        self.holders.is_empty()
+    }
+
     /// How many members may have forgotten this one.
     fn hiding(&self, rival: &Rival) -> usize {
         let forgetful = self.forgetful.iter();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure::core::Outcome;
 use tenure::stores::quorum::Settings;
-use tenure::test_util::Fault;
+use tenure::test_util::{Fault, Rule};
 use tenure::{Attempt, ErrorKind, Standing};
 
 use super::world::Quorum;
@@ -122,18 +122,26 @@ async fn a_member_that_refuses_for_good_does_not_end_a_wait_for_another() {
     assert_eq!(error.kind(), ErrorKind::Forbidden, "{error}");
 }
 
-/// What it may have is taken back in any case.
+/// The process may end then, and with it everything that would be taken back later.
 #[tokio::test(start_paused = true)]
-async fn whoever_gives_up_after_an_outage_has_nothing_left_to_cancel() {
+async fn nothing_is_settled_before_the_votes_of_whoever_gave_up_are_taken_back() {
     let quorum = Quorum::of(3);
     let tenure = quorum.client().await;
-    quorum.all([0, 1, 2], Fault::Fail);
-    let waiting = tokio::spawn(tenure.lock("x").ttl(secs(3_600)).acquire());
-    quorum.pass(secs(60)).await;
+    for member in &quorum.members {
+        member.script(Rule::on("vote").does(Fault::LoseReply));
+        member.script(Rule::on_everything().does(Fault::Fail));
+    }
+    let waiting = tokio::spawn(tenure.lock("x").acquire());
+    others_act().await;
+    assert_eq!(quorum.votes("x").await, 3, "nobody heard of them");
     waiting.abort();
     others_act().await;
-    let ((), took) = quorum.elapsed(tenure.settle()).await;
-    assert!(took < secs(10), "{took:?}");
+    let settling = tokio::spawn(async move { tenure.settle().await });
+    quorum.pass(secs(5)).await;
+    assert!(!settling.is_finished(), "settled too soon");
+    quorum.members.iter().for_each(|member| member.behave());
+    settling.await.unwrap();
+    assert_eq!(quorum.votes("x").await, 0);
 }
 
 #[tokio::test(start_paused = true)]

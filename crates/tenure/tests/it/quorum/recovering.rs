@@ -12,7 +12,7 @@ use tenure::core::{
 use tenure::stores::memory::MemoryStore;
 use tenure::stores::quorum::{QuorumStore, Rule as Electing, Settings};
 use tenure::test_util::{Fault, Rule, ScriptedStore, VirtualClock};
-use tenure::{Attempt, Error, Store, Tenure};
+use tenure::{Attempt, Error, ErrorKind, Store, Tenure};
 
 use crate::client_world::{acquired, millis, others_act, secs};
 
@@ -70,6 +70,20 @@ async fn whom_a_member_that_recovers_may_have_forgotten_is_not_overlooked() {
     assert_eq!(blocked.contention.holder_count, 1, "{blocked}");
     assert!(!blocked.nobody_won(), "{blocked}");
     assert!(world.clock.now().since(started) < secs(1), "at once");
+}
+
+/// The one that is silent and the one that recovers are enough to keep it.
+#[tokio::test(start_paused = true)]
+async fn nobody_is_said_to_hold_it_by_the_word_of_a_member_that_recovers() {
+    let world = World::new();
+    let tenure = world.client().await;
+    tenure.inspect("x").await.unwrap();
+    world.members[0].script(Rule::on_everything().does(Fault::Fail));
+    let error = tenure.inspect("x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    world.members[0].behave();
+    let (_, snapshot) = tenure.inspect("x").await.unwrap();
+    assert!(snapshot.holders.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
