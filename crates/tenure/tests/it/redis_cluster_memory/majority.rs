@@ -24,6 +24,34 @@ async fn a_primary_without_a_majority_grants_nothing_and_its_holds_end() {
     drop(eventually_async("it goes on with them", again).await);
 }
 
+/// Whoever has a short lease cannot wait for what makes the next confirmation: the last one is good for a while.
+#[tokio::test]
+async fn a_renewal_is_answered_before_the_others_would_have_confirmed_it() {
+    let cluster = Cluster::start();
+    let url = cluster.url_with("recovery=open&max_ttl=2s");
+    let peer = Peer::new(store(&url).await.expect("it serves")).await;
+    let name = cluster.name_at(0, "short");
+    let bid = lasting(bid(), 2_000);
+    let lease = peer.take(&name, &bid).await;
+    let renewal = Action::Renew(Renew {
+        owner: lease.owner,
+        fence: lease.fence,
+        ttl: bid.ttl,
+        detach: false,
+        terms: None,
+    });
+    cluster.nodes[1].stop();
+    cluster.nodes[2].stop();
+    // Older than that, they are asked with each renewal.
+    real_time(Duration::from_millis(600)).await;
+    // It is, or is refused because the last one was long ago: the machine may be slow.
+    let renew = async || {
+        let (_, took) = elapsed(peer.try_ask(&name, renewal.clone())).await;
+        (took < Duration::from_millis(450)).then_some(())
+    };
+    eventually_async("it is answered at once", renew).await;
+}
+
 /// A machine that stands still for a second is no reason to refuse.
 #[tokio::test]
 async fn a_majority_that_answers_late_is_waited_for_if_calls_may_last_long() {

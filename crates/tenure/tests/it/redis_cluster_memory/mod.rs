@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tenure::core::{Action, Outcome, Severity};
+use tenure::core::{Action, Outcome, Renew, Severity};
 use tenure::stores::redis::ClusterStore;
 use tenure::{
     Assurance, Attempt, Error, ErrorKind, Guard, Initialized, LockName, Store as _, Tenure,

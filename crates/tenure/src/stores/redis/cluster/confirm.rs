@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use tenure_core::{Error, Moment, PushedGrant, Recovery, Reply, Request};
 
 use super::super::errors::Failure;
-use super::super::relying::{Held, PATIENCE, Reliance, prolongs};
+use super::super::relying::{Held, PATIENCE, Reliance, patience, prolongs};
 use super::agreement::{Place, Wanted};
 use super::nodes::Nodes;
 use crate::clock::bounded;
@@ -36,7 +36,7 @@ impl Nodes {
     }
 
     /// Renews the confirmations that these requests prolong holds by, if they are old, without waiting for
-    /// long. If that fails, holds last for as long as the last one allows.
+    /// long: it goes on in the background. If that fails, holds last for as long as the last one allows.
     pub(super) async fn refresh_confirmations(&self, batch: &[Request]) {
         if !self.confirms() {
             return;
@@ -53,11 +53,15 @@ impl Nodes {
                 due.entry(place.0).or_default().push(place);
             }
         }
-        let asking = due.into_values().map(async |places| {
-            let confirming = self.confirm(&places, now, now.plus(PATIENCE));
-            bounded(&*self.clock, PATIENCE * 2, confirming).await
+        let asking = due.into_values().filter_map(|places| {
+            let nodes = self.me.upgrade()?;
+            Some(tokio::spawn(async move {
+                let confirming = nodes.confirm(&places, now, now.plus(PATIENCE));
+                bounded(&*nodes.clock, PATIENCE * 2, confirming).await
+            }))
         });
-        futures_util::future::join_all(asking).await;
+        let asking = futures_util::future::join_all(asking);
+        let _ = bounded(&*self.clock, patience(batch), asking).await;
     }
 
     /// Shortens what nodes have answered to what may be relied upon. `began` is from before the

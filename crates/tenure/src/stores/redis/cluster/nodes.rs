@@ -41,7 +41,7 @@ pub(in super::super) struct Nodes {
     /// Held while asking around, so that one answer serves all.
     turn: tokio::sync::Mutex<()>,
     pub(super) confirmed: Confirmed,
-    me: Weak<Nodes>,
+    pub(super) me: Weak<Nodes>,
 }
 
 #[derive(Default)]
