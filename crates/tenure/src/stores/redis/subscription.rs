@@ -13,9 +13,9 @@ use tenure_core::{Fence, Inbox, Life, Listener, Moment, Push, PushedGrant, Recov
 use super::connection::{Link, Live};
 use super::encode;
 use super::keys::{Keys, Member};
-use super::memory::{self, Memory};
+use super::memory::{self, Memory, Pusher};
 use super::options::{Address, Options};
-use super::sentinel::{Configuration, Epoch};
+use super::sentinel::Configuration;
 
 /// How often we look whether a listener is gone. A connection that lasted this long is a good one.
 const TIDY: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ pub(super) fn deliver(
     let Some(Heard {
         listener,
         push,
-        epoch,
+        pusher,
     }) = listeners.read(channel, text)
     else {
         return;
@@ -90,10 +90,14 @@ pub(super) fn deliver(
         let vouched = match (&link.sentinels, member.and_then(Member::all)) {
             (Some(sentinels), _) => {
                 let primary = address;
+                let epoch = pusher.epoch;
                 let relied_on = Configuration { primary, epoch };
                 sentinels.vouch_for_push(&relied_on, grant, deadline).await
             }
-            (None, Some((node, nodes))) => nodes.vouch_for_push(node, grant, deadline).await,
+            (None, Some((node, nodes))) => {
+                let line = pusher.line.as_deref();
+                nodes.vouch_for_push(node, grant, line, deadline).await
+            }
             (None, None) => None,
         };
         // Otherwise it is not told; the waiter asks again by itself.
@@ -107,8 +111,8 @@ pub(super) fn deliver(
 struct Heard {
     listener: Arc<dyn Listener>,
     push: Push,
-    /// Under Sentinel: in which configuration the life began that says so.
-    epoch: Option<Epoch>,
+    /// The life that says so.
+    pusher: Pusher,
 }
 
 /// Who listens, by channel.
@@ -189,15 +193,15 @@ impl Listeners {
         }
         // What another life granted says nothing by the clock of the one that we know.
         let part = self.keys.slot(&grant.name);
-        let (stranger, epoch) = self.memory.is_strange(part, life);
-        let push = match self.confirmed_by_asking || stranger {
+        let pusher = self.memory.pusher(part, life);
+        let push = match self.confirmed_by_asking || pusher.is_none() {
             true => Push::Missed,
             false => Push::Granted(grant),
         };
         Some(Heard {
             listener,
             push,
-            epoch,
+            pusher: pusher.unwrap_or_default(),
         })
     }
 

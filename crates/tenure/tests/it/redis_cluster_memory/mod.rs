@@ -1,6 +1,7 @@
 //! Nodes of a Redis Cluster that forget: restarted without their data, replaced by a replica that lags behind,
 //! cut off, or gone while their slots are given to others. Nobody gets in who should not.
 
+mod back;
 mod initialize;
 mod majority;
 

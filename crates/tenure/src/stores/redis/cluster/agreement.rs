@@ -11,11 +11,10 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tenure_core::{ErrorKind, Moment};
 
-use super::super::connection::Link;
 use super::super::errors::Failure;
-use super::super::listing::ask;
+use super::super::memory::Line;
 use super::nodes::Nodes;
-use super::view::View;
+use super::view::{View, own_view, view};
 use crate::clock::bounded;
 
 /// For so long a majority that does not agree is asked again: word of a slot that has moved spreads from
@@ -52,10 +51,12 @@ pub(super) struct Confirmed {
     turns: [tokio::sync::Mutex<()>; TURNS],
 }
 
-/// What those who were asked have said, by their numbers.
+/// What those who were asked about a node have said, by their numbers.
 struct Heard {
     asked: Moment,
     views: Vec<(usize, View)>,
+    /// Whose data the node had then; `None` if this user may not see that.
+    line: Option<Line>,
     /// Some may not be asked by this user.
     forbidden: Option<Failure>,
 }
@@ -87,7 +88,8 @@ impl Nodes {
                 }
                 self.clock.sleep(PAUSE).await;
             }
-            self.ask_all(*node, places, wanted, deadline).await;
+            // In a box: it is large, and so is whatever asks.
+            Box::pin(self.ask_all(*node, places, wanted, deadline)).await;
         }
     }
 
@@ -121,16 +123,22 @@ impl Nodes {
     /// Asks all primaries at once, until enough of them agree.
     async fn ask_all(&self, node: usize, places: &[Place], wanted: Wanted, deadline: Moment) {
         let asked = self.clock.now();
-        let (mut views, mut forbidden) = (Vec::new(), None);
+        let (mut views, mut line, mut forbidden) = (Vec::new(), None, None);
         let mut asking: FuturesUnordered<_> = self
             .numbered()
             .into_iter()
-            .map(async |(number, link)| (number, view(&link).await))
+            .map(async |(number, link)| match number == node {
+                true => (number, own_view(&link).await),
+                false => (number, view(&link).await.map(|view| (view, None))),
+            })
             .collect();
         let hearing = async {
             while let Some((number, view)) = asking.next().await {
                 match view {
-                    Ok(view) => views.push((number, view)),
+                    Ok((view, own)) => {
+                        views.push((number, view));
+                        line = line.take().or(own);
+                    }
                     Err(why) if why.kind == ErrorKind::Forbidden => forbidden = Some(why),
                     Err(_) => {}
                 }
@@ -141,14 +149,35 @@ impl Nodes {
         };
         // Whoever takes longer is not heard; its connection may be fine all the same.
         let _ = bounded(&*self.clock, deadline.since(asked), hearing).await;
+        if is_outdated(&views, node) {
+            // It was promoted since it has answered: what others say of it may be of then.
+            views.retain(|(number, _)| *number != node);
+            let left = deadline.since(self.clock.now());
+            let link = self.numbered().into_iter().find(|(it, _)| *it == node);
+            let again = Box::pin(async { own_view(&link?.1).await.ok() });
+            let again = bounded(&*self.clock, left, again).await.flatten();
+            line = again.as_ref().and_then(|(_, line)| line.clone());
+            views.extend(again.map(|(view, _)| (node, view)));
+        }
         let heard = self.confirmed.heard.lock();
         let mut heard = heard.unwrap_or_else(PoisonError::into_inner);
         let said = Heard {
             asked,
             views,
+            line,
             forbidden,
         };
         heard.insert(node, said);
+    }
+
+    /// Whether the life that began at this node with this replication id has gone on until it was last asked. It has not if
+    /// the node was replaced for a while, also if it has its place back, so that all name it again.
+    pub(super) fn goes_on(&self, node: usize, line: Option<&str>) -> bool {
+        let heard = self.confirmed.heard.lock();
+        let heard = heard.unwrap_or_else(PoisonError::into_inner);
+        let now = heard.get(&node).and_then(|heard| heard.line.as_ref());
+        now.zip(line)
+            .is_none_or(|(now, line)| now.goes_on_from(line))
     }
 
     /// Why a node is not believed, in words.
@@ -200,16 +229,10 @@ fn agree(views: &[(usize, View)], (node, slot): Place, wanted: Wanted) -> bool {
     }
 }
 
-/// What the node at the other end of `link` says.
-pub(super) async fn view(link: &Link) -> Result<View, Failure> {
-    let mut command = redis::cmd("CLUSTER");
-    command.arg("NODES");
-    let said = ask(link, &command, link.deadline()).await?;
-    let text: Option<String> = redis::from_redis_value(said).ok();
-    text.and_then(|text| View::read(&text)).ok_or_else(|| {
-        Failure::protocol("the server's answer to CLUSTER NODES has the wrong shape")
-            .sparing_the_connection()
-    })
+/// Whether somebody knows of something that has happened to the node since it has answered.
+fn is_outdated(views: &[(usize, View)], node: usize) -> bool {
+    let own = views.iter().find(|(number, _)| *number == node);
+    own.is_some_and(|(_, own)| views.iter().any(|(_, view)| view.knows_later(own)))
 }
 
 fn unconfirmed() -> Failure {

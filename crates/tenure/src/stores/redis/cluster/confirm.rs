@@ -3,6 +3,8 @@
 //!
 //! - A grant counts only after a majority of the primaries has confirmed the node as the one that has the
 //!   slot and is alive, asked *after* the grant had arrived.
+//! - It counts only if the life that made it goes on then: a node that was replaced meanwhile and has its place back is
+//!   confirmed as well, but another may have let somebody in.
 //! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
 //! - The life of a slot begins on a node only after so many others have named it that none can confirm another
 //!   any more (`memory::settle`).
@@ -10,6 +12,7 @@
 //! Why that is enough, and what it leaves open, is in `docs/decisions/010-redis-cluster.md`.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use tenure_core::{Error, Moment, PushedGrant, Recovery, Reply, Request};
 
@@ -18,6 +21,14 @@ use super::super::relying::{Held, PATIENCE, Reliance, patience, prolongs};
 use super::agreement::{Place, Wanted};
 use super::nodes::Nodes;
 use crate::clock::bounded;
+
+/// Who has answered a request.
+#[derive(Clone, Debug)]
+pub(super) struct Answerer {
+    pub(super) place: Place,
+    /// The replication id with which the life began that has answered, if that is known.
+    pub(super) line: Option<Arc<str>>,
+}
 
 impl Nodes {
     /// Whether the word of one node is not enough.
@@ -65,20 +76,20 @@ impl Nodes {
     }
 
     /// Shortens what nodes have answered to what may be relied upon. `began` is from before the
-    /// requests were sent; `places` says who has answered which.
+    /// requests were sent; `answerers` says who has answered which.
     pub(super) async fn vouch(
         &self,
         began: Moment,
         deadline: Moment,
         replies: &mut [Result<Reply, Error>],
-        places: &[Option<Place>],
+        answerers: &[Option<Answerer>],
     ) {
         if !self.confirms() {
             return;
         }
         let mut unsure: HashMap<usize, Vec<Place>> = HashMap::new();
-        for (reply, place) in replies.iter().zip(places) {
-            let (Ok(reply), Some(place)) = (reply, place) else {
+        for (reply, answerer) in replies.iter().zip(answerers) {
+            let (Ok(reply), Some(Answerer { place, .. })) = (reply, answerer) else {
                 continue;
             };
             let asks = match Held::of(&reply.outcome) {
@@ -100,8 +111,8 @@ impl Nodes {
             .await
             .into_iter()
             .collect();
-        for (result, place) in replies.iter_mut().zip(places) {
-            let (Ok(reply), Some(place)) = (&mut *result, place) else {
+        for (result, answerer) in replies.iter_mut().zip(answerers) {
+            let (Ok(reply), Some(Answerer { place, line })) = (&mut *result, answerer) else {
                 continue;
             };
             let left = self.reliance().left(self.last(*place), began);
@@ -109,6 +120,7 @@ impl Nodes {
                 Some(Held::Granted) => {
                     let confirmed = confirmed.get(&place.0);
                     confirmed.is_some_and(|it| it.contains(place))
+                        && self.goes_on(place.0, line.as_deref())
                 }
                 Some(Held::Prolonged) => true,
                 None => continue,
@@ -120,16 +132,17 @@ impl Nodes {
         }
     }
 
-    /// The same for a grant that was pushed by this node; `None` if it cannot be relied upon.
+    /// The same for a grant that was pushed by this node, in the life that began with this replication id; `None` if it cannot be relied upon.
     pub(in super::super) async fn vouch_for_push(
         &self,
         node: usize,
         grant: PushedGrant,
+        line: Option<&str>,
         deadline: Moment,
     ) -> Option<PushedGrant> {
         let place = (node, self.keys.slot(&grant.name)?);
         let confirmed = self.confirm(&[place], self.clock.now(), deadline).await;
-        let is_confirmed = confirmed.contains(&place);
+        let is_confirmed = confirmed.contains(&place) && self.goes_on(node, line);
         is_confirmed.then(|| self.reliance().pushed(grant))
     }
 

@@ -11,8 +11,7 @@ use super::super::listing;
 use super::super::memory::initialize::{self, Examined, First, open_together};
 use super::super::memory::sweep;
 use super::ClusterStore;
-use super::agreement::view;
-use super::view::View;
+use super::view::{View, view};
 use crate::clock::Clock;
 use crate::initialize::{Assurance, Initialization};
 

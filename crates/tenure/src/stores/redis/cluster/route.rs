@@ -10,8 +10,10 @@ use tenure_core::{Error, ErrorKind, Moment, Reply, Request};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
+use super::super::relying::Held;
 use super::super::step::{self, Nonces};
 use super::agreement::Place;
+use super::confirm::Answerer;
 use super::nodes::Nodes;
 use super::redirect::Redirect;
 
@@ -35,13 +37,13 @@ pub(super) async fn apply(
     let mut trip = Trip::new(nodes, batch);
     let travelling = trip.travel(nodes, nonces, batch, deadline);
     tokio::join!(travelling, nodes.refresh_confirmations(batch));
-    let (mut results, places) = trip.arrive();
-    nodes.vouch(began, deadline, &mut results, &places).await;
+    let (mut results, answerers) = trip.arrive();
+    nodes.vouch(began, deadline, &mut results, &answerers).await;
     results
 }
 
 /// What was answered, and by whom.
-type Answered = (Result<Reply, Error>, Option<Place>);
+type Answered = (Result<Reply, Error>, Option<Answerer>);
 
 /// A batch on its way.
 struct Trip {
@@ -123,7 +125,7 @@ impl Trip {
         }
     }
 
-    fn arrive(self) -> (Vec<Result<Reply, Error>>, Vec<Option<Place>>) {
+    fn arrive(self) -> (Vec<Result<Reply, Error>>, Vec<Option<Answerer>>) {
         let unasked = || (Err(nobody().error()), None);
         let answers = self.answers.into_iter();
         answers.map(|answer| answer.unwrap_or_else(unasked)).unzip()
@@ -140,7 +142,7 @@ async fn ask(
     batch: &[Request],
     open: Vec<usize>,
     deadline: Moment,
-) -> Vec<(usize, Option<Place>, Result<Reply, Failure>)> {
+) -> Vec<(usize, Option<Answerer>, Result<Reply, Failure>)> {
     let mut answers = Vec::with_capacity(open.len());
     let mut groups: BTreeMap<usize, Group> = BTreeMap::new();
     for index in open {
@@ -155,6 +157,8 @@ async fn ask(
         }
     }
     let asking = groups.into_values().map(async |(link, group)| {
+        let line = |(_, (_, slot)): &(usize, Place)| link.memory.line(Some(*slot));
+        let before: Vec<_> = group.iter().map(line).collect();
         let requests = group.iter().map(|(index, _)| &batch[*index]);
         let replies = step::decide(&link, nonces, requests, deadline).await;
         let replies = replies.into_iter().map(|reply| {
@@ -163,12 +167,33 @@ async fn ask(
                 failure.at(&link.options.address)
             })
         });
-        let answers = group.iter().zip(replies);
-        let answers = answers.map(|((index, place), reply)| (*index, Some(*place), reply));
+        let answers = group.iter().zip(before).zip(replies);
+        let answers = answers.map(|((asked, before), reply)| {
+            let (index, place) = *asked;
+            let after = line(asked);
+            let reply = match before.is_some() && before != after {
+                // In which of the two lives it was made is not sure.
+                true => reply.and_then(unless_granted),
+                false => reply,
+            };
+            let line = after.map(|(_, line)| line);
+            (index, Some(Answerer { place, line }), reply)
+        });
         answers.collect::<Vec<_>>()
     });
     answers.extend(join_all(asking).await.into_iter().flatten());
     answers
+}
+
+/// What was granted has to be asked for again.
+fn unless_granted(reply: Reply) -> Result<Reply, Failure> {
+    match Held::of(&reply.outcome) {
+        Some(Held::Granted) => Err(Failure::new(
+            ErrorKind::Unavailable,
+            "the node has begun another life while it answered: ask again",
+        )),
+        _ => Ok(reply),
+    }
 }
 
 /// A failure says something about the nodes, too.

@@ -3,7 +3,44 @@
 
 use std::collections::HashMap;
 
+use tenure_core::ErrorKind;
+
+use super::super::connection::Link;
+use super::super::errors::Failure;
+use super::super::listing::ask;
+use super::super::memory::{Line, facts};
 use super::slots::SLOTS;
+
+/// What the node at the other end of `link` says.
+pub(super) async fn view(link: &Link) -> Result<View, Failure> {
+    let mut command = redis::cmd("CLUSTER");
+    command.arg("NODES");
+    let said = ask(link, &command, link.deadline()).await?;
+    let text: Option<String> = redis::from_redis_value(said).ok();
+    text.and_then(|text| View::read(&text)).ok_or_else(|| {
+        Failure::protocol("the server's answer to CLUSTER NODES has the wrong shape")
+            .sparing_the_connection()
+    })
+}
+
+/// The same as [`view`], with whose data the node has, said not before the rest.
+pub(super) async fn own_view(link: &Link) -> Result<(View, Option<Line>), Failure> {
+    let view = view(link);
+    let replication = async {
+        let mut command = redis::cmd("INFO");
+        command.arg("replication");
+        let said = ask(link, &command, link.deadline()).await?;
+        facts(said)
+    };
+    // Sent one after the other on one connection, so carried out in this order.
+    let (view, replication) = tokio::join!(biased; view, replication);
+    let line = match replication {
+        Ok(replication) => Line::of(&replication),
+        Err(failure) if failure.kind == ErrorKind::Forbidden => None,
+        Err(failure) => return Err(failure),
+    };
+    Ok((view?, line))
+}
 
 /// What one node says.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,6 +59,8 @@ pub(super) struct View {
 struct Primary {
     /// Heard of lately, and not said to have failed.
     sound: bool,
+    /// Its configuration epoch: higher each time that it takes the place of another.
+    epoch: u64,
     /// First and last of each range.
     slots: Vec<(u16, u16)>,
 }
@@ -36,13 +75,19 @@ impl View {
             let (id, address, flags) = (words.next()?, words.next()?, words.next()?);
             let [_primary, _ping, _pong, epoch, link] = [(); 5].map(|()| words.next());
             let has = |flag: &str| flags.split(',').any(|it| it == flag);
+            let epoch = epoch?.parse().ok()?;
             if has("myself") {
-                myself = Some((id.to_owned(), epoch?.parse().ok()?));
+                myself = Some((id.to_owned(), epoch));
             }
             let slots: Vec<_> = words.filter_map(range).collect();
             let sound = !has("fail") && !has("fail?");
             if has("master") && !slots.is_empty() {
-                primaries.insert(id.to_owned(), Primary { sound, slots });
+                let primary = Primary {
+                    sound,
+                    epoch,
+                    slots,
+                };
+                primaries.insert(id.to_owned(), primary);
             } else if has("master") && !has("myself") && (!sound || link == Some("disconnected")) {
                 let bus = address.find('@').unwrap_or(address.len());
                 gone.push(address[..bus].to_owned());
@@ -77,6 +122,13 @@ impl View {
         let has = |(first, last): &(u16, u16)| (*first..=*last).contains(&slot);
         let primary = self.primaries.get(node);
         primary.is_some_and(|primary| primary.sound && primary.slots.iter().any(has))
+    }
+
+    /// Whether it knows of something that has happened to the node that says `own` since it said so: perhaps it was
+    /// replaced, and has its place back.
+    pub(super) fn knows_later(&self, own: &Self) -> bool {
+        let primary = self.primaries.get(&own.myself);
+        primary.is_some_and(|primary| primary.epoch > own.epoch)
     }
 }
 
@@ -117,6 +169,18 @@ ee 127.0.0.1:7004@17004 master - 0 9 0 connected
         assert!(!view.confirms("cc", 300), "it has failed");
         assert!(!view.confirms("dd", 300), "a replica");
         assert!(!view.confirms("nobody", 1));
+    }
+
+    #[test]
+    fn what_a_node_said_before_it_was_promoted_is_not_the_latest() {
+        let view = View::read(NODES).expect("well formed");
+        let own = |id: &str, epoch: u64| {
+            let line = format!("{id} host:1@2 myself,master - 0 0 {epoch} connected\n");
+            View::read(&line).expect("well formed")
+        };
+        assert!(view.knows_later(&own("bb", 1)));
+        assert!(!view.knows_later(&own("bb", 2)) && !view.knows_later(&own("bb", 3)));
+        assert!(!view.knows_later(&own("nobody", 0)));
     }
 
     #[test]

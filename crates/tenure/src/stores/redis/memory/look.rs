@@ -10,6 +10,7 @@ use super::super::cluster::incarnation;
 use super::super::connection::{Link, Live};
 use super::super::errors::{self, Failure};
 use super::super::sentinel::Sentinels;
+use super::line::Line;
 use super::witnesses::PATIENCE;
 use super::{Part, read};
 
@@ -176,13 +177,11 @@ fn seen(
     now: Timestamp,
 ) -> Result<Seen, Failure> {
     let name = |facts: &Facts, name: &str| facts.get(name).cloned();
-    let earlier = name(replication, "master_replid2").unwrap_or_default();
+    let Line { id, took_over } = Line::of(replication).ok_or_else(unreadable)?;
     Ok(Seen {
         run: name(server, "run_id").ok_or_else(unreadable)?.into(),
-        line: name(replication, "master_replid")
-            .ok_or_else(unreadable)?
-            .into(),
-        took_over: earlier.contains(|c| c != '0') || !is(replication, "role", "master"),
+        line: id,
+        took_over,
         age: name(server, "uptime_in_seconds")
             .and_then(|age| age.parse().ok())
             .map_or(Duration::ZERO, Duration::from_secs),
@@ -222,7 +221,7 @@ async fn wipes(link: &Link, live: &Live, deadline: Moment) -> Result<u64, Failur
 
 pub(in super::super) type Facts = HashMap<String, String>;
 
-fn is(facts: &Facts, name: &str, value: &str) -> bool {
+pub(super) fn is(facts: &Facts, name: &str, value: &str) -> bool {
     facts.get(name).is_some_and(|it| it == value)
 }
 

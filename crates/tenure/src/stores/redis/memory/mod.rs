@@ -1,13 +1,14 @@
 //! Does the server remember what it granted? On every new connection, and whenever a script says that
 //! this is another life, the core's `hello` decides from what the server shows of itself.
 //!
-//! Here is what a client knows of the server's life. `meet` finds it out: `look` is what it asks for that, `judge` what
+//! Here is what a client knows of the server's life. `meet` finds it out: `look` is what it asks for that, `line` a part of it, `judge` what
 //! follows, `settle` writes down what begins, `record` is how, `witnesses` who is asked before. `outlook` is for those
 //! who only want to see, `initialize` what a person may say instead, `take_back` if that was wrong. `sweep` does for all
 //! slots of a node what was done for one.
 
 pub(in crate::stores) mod initialize;
 mod judge;
+mod line;
 mod look;
 mod meet;
 mod outlook;
@@ -18,7 +19,7 @@ mod take_back;
 mod witnesses;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_core::{Life, Moment, Record, Recovery, Timestamp, Ttl};
 
@@ -26,6 +27,7 @@ use super::connection::{Link, Live};
 use super::errors::Failure;
 use super::sentinel::Epoch;
 
+pub(super) use line::Line;
 pub(super) use look::facts;
 pub(super) use outlook::{Basis, Outlook, outlooks, recovering};
 pub(super) use record::because;
@@ -81,9 +83,23 @@ pub(super) struct Known {
     pub(super) argument: String,
 }
 
+/// The life that has pushed a grant.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pusher {
+    /// Under Sentinel: in which configuration it began, if it says so.
+    pub(super) epoch: Option<Epoch>,
+    /// With which replication id it began.
+    pub(super) line: Option<Arc<str>>,
+}
+
 impl Known {
     fn life(&self) -> Option<Life> {
         self.record.as_ref().map(|record| record.life)
+    }
+
+    fn line(&self) -> Option<(Life, Arc<str>)> {
+        let record = self.record.as_ref()?;
+        Some((record.life, record.line.clone()))
     }
 
     /// Whether another life has begun. Those who wait for a slot were told already if the connection is
@@ -120,13 +136,20 @@ impl Memory {
         self.lock().get(&part)?.epoch
     }
 
-    /// Whether a grant that was pushed is of another life than the one that is known; and in which configuration
-    /// that one began.
-    pub(super) fn is_strange(&self, part: Part, life: Option<Life>) -> (bool, Option<Epoch>) {
+    /// The life that is known, and the replication id with which it began.
+    pub(super) fn line(&self, part: Part) -> Option<(Life, Arc<str>)> {
+        self.lock().get(&part)?.line()
+    }
+
+    /// What is known of the life that has pushed a grant; `None` if it is another than the one that is known.
+    pub(super) fn pusher(&self, part: Part, life: Option<Life>) -> Option<Pusher> {
         let known = self.lock();
         let known = known.get(&part);
         let strange = life.is_some_and(|life| known.and_then(Known::life) != Some(life));
-        (strange, known.and_then(|known| known.epoch))
+        (!strange).then(|| Pusher {
+            epoch: known.and_then(|known| known.epoch),
+            line: known.and_then(Known::line).map(|(_, line)| line),
+        })
     }
 
     /// Whether a record of this run of the server is known.
