@@ -88,6 +88,61 @@ async fn when_no_sentinel_answers_that_is_said() {
     );
 }
 
+/// What is wrong with what a sentinel says; the port is that of another server.
+type Spoil = fn(&mut Says, u16);
+
+/// What, why, and what to do about it.
+#[tokio::test]
+async fn why_a_primary_is_not_confirmed_is_said() {
+    let other = RedisServer::start();
+    let elsewhere = other.port();
+    let cases: [(usize, Spoil, ErrorKind, &str); 5] = [
+        (
+            3,
+            |says, _| says.forbids = Some("SENTINEL MASTER"),
+            ErrorKind::Forbidden,
+            "ACL SETUSER",
+        ),
+        (
+            2,
+            |says, _| says.forbids = Some("SENTINEL MASTER"),
+            ErrorKind::Unavailable,
+            "ACL SETUSER",
+        ),
+        (
+            2,
+            |says, _| says.unaware = true,
+            ErrorKind::Unavailable,
+            "SENTINEL MONITOR",
+        ),
+        (
+            2,
+            |says, port| says.primary = port,
+            ErrorKind::Unavailable,
+            "name another server: a failover",
+        ),
+        (
+            2,
+            |says, _| says.epoch = None,
+            ErrorKind::Unavailable,
+            "config-epoch",
+        ),
+    ];
+    for (count, spoil, kind, advice) in cases {
+        let server = RedisServer::start();
+        let (fakes, url) = super::back::fakes(&server, [Some(1); 3]).await;
+        let peer = peer(&format!("{url}?recovery=open")).await;
+        peer.take("before", &bid()).await;
+        for fake in &fakes[..count] {
+            fake.change(|says| spoil(says, elsewhere));
+        }
+        let refused = peer.try_ask("lock", Action::Acquire(bid())).await;
+        let error = refused.expect_err("it is not confirmed");
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(advice), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn sentinels_and_servers_have_their_own_passwords() {
     let passwords = Passwords {

@@ -57,6 +57,7 @@ impl Sentinel {
             .arg("GET-MASTER-ADDR-BY-NAME")
             .arg(&service.name);
         let values = self.send(&commands, service).await?;
+        self.allowed(&values)?;
         if let Some(Value::ServerError(error)) = values.first() {
             return Err(errors::from_server(error).at(&self.address));
         }
@@ -91,6 +92,7 @@ impl Sentinel {
         let [id, before, primary, after] = &values[..] else {
             return Err(Failure::protocol("a sentinel answered too little").at(&self.address));
         };
+        self.allowed(&values[1..])?;
         let [before, after] = [before, after].map(|about| {
             redis::from_redis_value::<HashMap<String, String>>(about.clone()).unwrap_or_default()
         });
@@ -168,6 +170,19 @@ impl Sentinel {
             ErrorKind::Unauthorized => self.unauthorized(),
             _ => failure,
         }
+    }
+
+    /// Whether the user may ask what was asked.
+    fn allowed(&self, values: &[Value]) -> Result<(), Failure> {
+        let refused =
+            |value: &Value| matches!(value, Value::ServerError(error) if error.code() == "NOPERM");
+        if !values.iter().any(refused) {
+            return Ok(());
+        }
+        let message = "the user of the sentinels (?sentinel_user=) may not ask them for the primary: allow it with ACL \
+                       SETUSER <user> +sentinel|master +sentinel|get-master-addr-by-name +sentinel|myid +subscribe \
+                       allchannels, at each of them";
+        Err(Failure::new(ErrorKind::Forbidden, message).at(&self.address))
     }
 
     fn unauthorized(&self) -> Failure {

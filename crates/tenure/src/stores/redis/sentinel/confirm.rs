@@ -25,7 +25,7 @@ use super::super::relying::{Held, PATIENCE, Reliance, prolongs};
 use super::Sentinels;
 use super::ask::{Sentinel, View};
 use super::configuration::{Configuration, Epoch};
-use super::verdict::Verdict;
+use super::verdict::{Verdict, outdated};
 use crate::clock::bounded;
 
 /// A majority confirmed that this was the primary.
@@ -93,8 +93,7 @@ impl Sentinels {
             if let Some(failure) = failed {
                 *result = Err(failure.error());
             } else if left.is_zero() {
-                let verdict = Verdict::new(&self.service);
-                *result = Err(verdict.unconfirmed(relied_on, &self.service).error());
+                *result = Err(outdated(relied_on, &self.service).error());
             }
         }
         failure
@@ -194,11 +193,12 @@ impl Sentinels {
             .collect();
         // Who has answered: one with two addresses has one voice.
         let mut met = HashSet::new();
-        while let Some(view) = asked.next().await {
-            let Some(view) = view.filter(|view| met.insert(view.id.clone())) else {
-                continue;
-            };
-            verdict.hear(&view, host, *port);
+        while let Some(answer) = asked.next().await {
+            match answer {
+                Some(Ok(view)) if met.insert(view.id.clone()) => verdict.hear(&view, host, *port),
+                Some(Err(failure)) => verdict.miss(failure),
+                _ => continue,
+            }
             if enough(&verdict) {
                 break;
             }
@@ -206,12 +206,12 @@ impl Sentinels {
         verdict
     }
 
-    async fn view(&self, sentinel: &Sentinel, deadline: Moment) -> Option<View> {
+    async fn view(&self, sentinel: &Sentinel, deadline: Moment) -> Option<Result<View, Failure>> {
         let left = deadline.since(self.clock.now());
         let view = bounded(&*self.clock, left, sentinel.look(&self.service)).await;
         if view.is_none() {
             sentinel.hang_up();
         }
-        view?.ok()
+        view
     }
 }

@@ -8,7 +8,7 @@ use super::configuration::{Configuration, Epoch};
 use super::service::Service;
 
 /// What the sentinels said.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Verdict {
     /// A majority of those that the URL names and of those that the others know of.
     needed: usize,
@@ -16,8 +16,22 @@ pub(super) struct Verdict {
     here: Vec<Option<Epoch>>,
     /// So many name another server.
     elsewhere: usize,
+    /// So many know of no such service.
+    unaware: usize,
+    /// Why one of them did not answer, if somebody can do something about that.
+    refusal: Option<Failure>,
     /// Whether there are more of them than the URL names.
     more: bool,
+}
+
+/// The last confirmation was asked for so long ago that nothing may be relied upon any more.
+pub(super) fn outdated(wanted: &Configuration, service: &Service) -> Failure {
+    let message = format!(
+        "it is too long ago that a majority of the sentinels confirmed the primary of `{}`: are they running, and \
+         within reach?",
+        service.name
+    );
+    Failure::new(ErrorKind::Unavailable, message).at(&wanted.primary)
 }
 
 impl Verdict {
@@ -27,6 +41,8 @@ impl Verdict {
             needed: service.majority(),
             here: Vec::new(),
             elsewhere: 0,
+            unaware: 0,
+            refusal: None,
             more: false,
         }
     }
@@ -37,8 +53,17 @@ impl Verdict {
         self.needed = self.needed.max(view.sentinels / 2 + 1);
         if view.names(host, port) {
             self.here.push(view.epoch);
-        } else {
+        } else if view.primary.is_some() {
             self.elsewhere += 1;
+        } else {
+            self.unaware += 1;
+        }
+    }
+
+    /// One of them did not answer, or not what was asked.
+    pub(super) fn miss(&mut self, failure: Failure) {
+        if failure.kind != ErrorKind::Unavailable {
+            self.refusal.get_or_insert(failure);
         }
     }
 
@@ -53,34 +78,49 @@ impl Verdict {
         told.find(|epoch| self.confirms(Some(**epoch))).copied()
     }
 
-    /// Why this is not confirmed, in words.
+    /// Why this is not confirmed, and what can be done about it, in words.
     pub(super) fn unconfirmed(&self, wanted: &Configuration, service: &Service) -> Failure {
         let needed = self.needed;
+        let heard = self.here.len() + self.elsewhere + self.unaware;
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| heard == 0) {
+            return refusal.clone();
+        }
         let agree = self.agreeing(wanted.epoch).min(needed.saturating_sub(1));
+        let message = format!(
+            "only {agree} of the {needed} sentinels that make a majority confirm the primary of \
+             `{}`: {}",
+            service.name,
+            self.why()
+        );
+        // Either way it has to be looked for, and met, again.
+        let is_over = self.elsewhere + self.unaware >= needed || self.agreed().is_some();
+        Failure::new(ErrorKind::Unavailable, message)
+            .at(&wanted.primary)
+            .ending_the_connection(is_over)
+    }
+
+    fn why(&self) -> String {
         let why = if self.agreed().is_some() {
             "another server was the primary meanwhile"
+        } else if let Some(refusal) = &self.refusal {
+            return format!("one of them refuses to answer: {}", refusal.error());
         } else if self.here.contains(&None) {
-            "some do not tell its config-epoch"
+            "some do not tell its config-epoch, as every sentinel does since Redis 2.8: upgrade them"
         } else if self.elsewhere > 0 {
-            "some name another server"
-        } else if self.here.len() >= needed {
-            "they do not agree since when it is"
+            "some name another server: a failover is under way, or they have not heard of one (compare what SENTINEL \
+             MASTER says at each)"
+        } else if self.unaware > 0 {
+            "some know of no such service: have them watch over it (SENTINEL MONITOR), or take them out of the URL"
+        } else if self.here.len() >= self.needed {
+            "they do not agree since when it is: some have not heard of a failover yet (compare the config-epoch that \
+             SENTINEL MASTER says at each)"
         } else if self.more {
             "there are more of them than the URL names: name all (if some are gone for good, SENTINEL RESET \
              makes the others forget them)"
         } else {
-            "the others do not answer"
+            "the others do not answer: are they running, and within reach?"
         };
-        let message = format!(
-            "only {agree} of the {needed} sentinels that make a majority confirm the primary of \
-             `{}`: {why}",
-            service.name
-        );
-        // Either way it has to be looked for, and met, again.
-        let is_over = self.elsewhere >= needed || self.agreed().is_some();
-        Failure::new(ErrorKind::Unavailable, message)
-            .at(&wanted.primary)
-            .ending_the_connection(is_over)
+        why.to_owned()
     }
 
     fn agreeing(&self, epoch: Option<Epoch>) -> usize {

@@ -27,6 +27,10 @@ pub(crate) struct Says {
     pub(crate) epoch: Option<u64>,
     /// Whether there is a new configuration whenever it is asked for it.
     pub(crate) changing: bool,
+    /// Whether it watches over another service.
+    pub(crate) unaware: bool,
+    /// What it forbids to ask.
+    pub(crate) forbids: Option<&'static str>,
 }
 
 impl Says {
@@ -37,12 +41,21 @@ impl Says {
             primary: server.port(),
             epoch: Some(0),
             changing: false,
+            unaware: false,
+            forbids: None,
         }
     }
 
     fn to(&mut self, command: &str) -> String {
         let port = self.primary.to_string();
-        if command.contains("MYID") {
+        if self.forbids.is_some_and(|it| command.starts_with(it)) {
+            "-NOPERM this user has no permissions to run the 'sentinel|master' command\r\n"
+                .to_owned()
+        } else if self.unaware && command.contains("GET-MASTER-ADDR-BY-NAME") {
+            "*-1\r\n".to_owned()
+        } else if self.unaware && command.starts_with("SENTINEL MASTER") {
+            "-ERR No such master with that name\r\n".to_owned()
+        } else if command.contains("MYID") {
             array(&[&self.id])[4..].to_owned()
         } else if command.contains("GET-MASTER-ADDR-BY-NAME") {
             array(&["127.0.0.1", &port])
