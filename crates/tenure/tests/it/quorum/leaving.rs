@@ -2,7 +2,7 @@
 
 use tenure::stores::quorum::{Rule as Electing, Settings};
 use tenure::test_util::{Fault, Rule};
-use tenure::{Attempt, Ttl};
+use tenure::{Attempt, ErrorKind, Ttl};
 
 use super::world::Quorum;
 use crate::client_world::{acquired, millis, others_act, secs};
@@ -82,4 +82,17 @@ async fn a_lease_whose_release_failed_is_not_ended_much_later_by_whoever_took_it
     }
     quorum.pass(secs(60)).await;
     assert_eq!(quorum.votes("x").await, 3, "somebody relies on them");
+}
+
+/// Where one vote is enough to keep it, whoever has the lease may go on by a server that was not reached.
+#[tokio::test(start_paused = true)]
+async fn whoever_left_it_behind_ends_it_like_anybody_else() {
+    let quorum = Quorum::with(2, Settings::new(Electing::All));
+    let one = quorum.client().await;
+    let guard = acquired(one.lock("x").try_acquire().await.unwrap());
+    others_act().await;
+    let lease = guard.leave_for(secs(60)).await.unwrap();
+    quorum.members[1].script(Rule::on("release").times(1).does(Fault::Fail));
+    let error = one.release_lease("x", lease).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
