@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
+use tenure::core::Action;
 use tenure::{Attempt, Tenure};
 
 use crate::redis_recovery::{RECORD, SAVES, client, hold, is_recovering, newcomer, replicated};
+use crate::redis_store::store;
 use crate::support::clock::ClockedServer;
+use crate::support::peer::{Peer, bid};
+use crate::support::proxy::Proxy;
 use crate::support::redis_server::RedisServer;
-use crate::support::wait::{eventually, eventually_async};
+use crate::support::wait::{eventually, eventually_async, real_time};
 
 /// Uses the server, so that hello is said and its scripts are known on this connection.
 async fn use_once(tenure: &Tenure) {
@@ -213,4 +217,29 @@ async fn a_restart_from_an_older_snapshot_gives_nothing_away() {
     })
     .await;
     guard.ensure().expect("it never lost it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hello_goes_on_when_whoever_needed_it_has_given_up() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.address()).await;
+    let far = store(&(proxy.url() + "&call_timeout=20s")).await;
+    let far = Peer::deaf(far);
+    far.take("lock", &bid()).await;
+    server.command(&["FLUSHALL"]);
+    // One round trip tells that this is another life; some more are needed to begin it.
+    proxy.delay_replies(200);
+    let begun = async || {
+        let hurry = Duration::from_millis(500);
+        let asking = far.ask("lock", Action::Acquire(bid()));
+        let answered = tokio::select! {
+            _ = asking => true,
+            () = real_time(hurry) => false,
+        };
+        // As between two renewals.
+        real_time(hurry).await;
+        answered.then_some(())
+    };
+    eventually_async("the next one finds it done", begun).await;
+    assert_eq!(server.command(&["EXISTS", RECORD]), "1");
 }

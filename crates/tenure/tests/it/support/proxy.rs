@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
+
+use super::wait::real_time;
 
 /// A proxy on a free port; it ends when it is dropped.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ struct State {
     moved: Notify,
     swallows: AtomicBool,
     swallowed: AtomicU64,
+    /// How long a reply is on its way, in milliseconds.
+    away: AtomicU64,
     refuses: AtomicBool,
     cut: Notify,
     opened: AtomicU64,
@@ -74,6 +79,11 @@ impl Proxy {
     /// How often replies were swallowed.
     pub(crate) fn swallowed(&self) -> u64 {
         self.state.swallowed.load(Ordering::SeqCst)
+    }
+
+    /// From now on, every reply takes that long.
+    pub(crate) fn delay_replies(&self, millis: u64) {
+        self.state.away.store(millis, Ordering::SeqCst);
     }
 
     /// From now on, new connections are closed at once.
@@ -152,6 +162,10 @@ async fn requests(from: &mut OwnedReadHalf, mut to: OwnedWriteHalf, state: &Stat
 async fn replies(mut from: OwnedReadHalf, to: &mut OwnedWriteHalf, state: &State) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let away = state.away.load(Ordering::SeqCst);
+        if away > 0 {
+            real_time(Duration::from_millis(away)).await;
+        }
         let swallows = state.swallows.load(Ordering::SeqCst);
         if swallows {
             state.swallowed.fetch_add(1, Ordering::SeqCst);

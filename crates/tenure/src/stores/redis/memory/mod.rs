@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tenure_core::{Life, Moment, Record, Recovery, Timestamp, Ttl};
+use tokio::sync::OwnedMutexGuard;
 
 use super::connection::{Link, Live};
 use super::errors::Failure;
@@ -67,7 +68,7 @@ pub(super) type Part = Option<u16>;
 pub(super) struct Memory {
     known: Mutex<HashMap<Part, Known>>,
     /// Held while saying hello, so that not everybody does at once.
-    pub(super) greeting: tokio::sync::Mutex<()>,
+    greeting: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The outcome of the last hello.
@@ -215,18 +216,55 @@ pub(super) async fn greet_all(
     if let Some(all) = all.collect() {
         return all;
     }
-    let _alone = link.memory.greeting.lock().await;
+    let alone = link.memory.greeting.clone().lock_owned().await;
     let mut all: Vec<_> = parts.iter().map(|it| known(it).map(Ok)).collect();
-    let strangers: Vec<Part> = (parts.iter().zip(&all))
-        .filter(|(_, known)| known.is_none())
-        .map(|((part, _), _)| *part)
-        .collect();
+    let strangers = parts.iter().zip(&all).filter(|(_, known)| known.is_none());
+    let strangers: Vec<Part> = strangers.map(|((part, _), _)| *part).collect();
+    let mut met = carry_on(link, live, strangers, deadline, alone)
+        .await
+        .into_iter();
+    for known in all.iter_mut().filter(|known| known.is_none()) {
+        *known = met.next();
+    }
+    let unasked = || Err(meet::interference());
+    let all = all.into_iter();
+    all.map(|known| known.unwrap_or_else(unasked)).collect()
+}
+
+/// Says hello to its end, also if nobody waits for that any more: it takes several round trips, and a short lease cannot
+/// wait for them. The next renewal then finds it done, and need not begin anew.
+async fn carry_on(
+    link: &Link,
+    live: &Live,
+    parts: Vec<Part>,
+    deadline: Moment,
+    alone: OwnedMutexGuard<()>,
+) -> Vec<Result<Known, Failure>> {
+    let Some(link) = link.me.upgrade() else {
+        return Vec::new();
+    };
+    let live = live.clone();
+    let greeting = tokio::spawn(async move {
+        let met = greet_strangers(&link, &live, &parts, deadline).await;
+        drop(alone);
+        met
+    });
+    // It is broken off only together with the runtime.
+    greeting.await.unwrap_or_default()
+}
+
+async fn greet_strangers(
+    link: &Link,
+    live: &Live,
+    parts: &[Part],
+    deadline: Moment,
+) -> Vec<Result<Known, Failure>> {
     let met = match link.options.caution.recovery {
-        Recovery::Off => strangers.iter().map(|_| Ok(None)).collect(),
-        _ => meet::meet(link, live, &strangers, deadline).await,
+        Recovery::Off => parts.iter().map(|_| Ok(None)).collect(),
+        _ => meet::meet(link, live, parts, deadline).await,
     };
     let mut changed = false;
-    let mut met = strangers.iter().zip(met).map(|(part, met)| {
+    let met = parts.iter().zip(met).map(|(part, met)| {
         let met = met?;
         let argument = |met: &meet::Met| met.argument(&link.options.keys.record(*part));
         let known = Known {
@@ -239,15 +277,10 @@ pub(super) async fn greet_all(
         changed |= before.is_some_and(|before| before.is_forgotten_by(&known, *part));
         Ok(known)
     });
-    for known in all.iter_mut().filter(|known| known.is_none()) {
-        *known = met.next();
-    }
-    drop(met);
+    let met = met.collect();
     if changed {
         // Places in the queue may be gone: everybody asks again.
         link.listeners.missed();
     }
-    let unasked = || Err(meet::interference());
-    let all = all.into_iter();
-    all.map(|known| known.unwrap_or_else(unasked)).collect()
+    met
 }
