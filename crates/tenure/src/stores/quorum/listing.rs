@@ -1,5 +1,5 @@
 //! Listing: every name that a member knows of and that somebody holds by enough votes. With so few answers that the other
-//! members could keep a lock alone, which is only so under write-all, a list that shows some may lack others; an empty one is an error.
+//! members could keep a lock alone, under write-all or while some recover, a list that shows some may lack others; an empty one is an error.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

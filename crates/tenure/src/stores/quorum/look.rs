@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tenure_core::{Error, Fence, LockName, Moment, Outcome, Removed, Reply, Request, Snapshot};
+use tenure_core::{
+    Error, ErrorKind, Fence, LockName, Moment, Outcome, Removed, Reply, Request, Snapshot,
+};
 
 use super::Shared;
 use super::electorate::{Electorate, Poll, Voice};
@@ -90,6 +92,14 @@ impl RollCall {
         } = self.electorate;
         let answered = self.poll.count(Voice::Yes) - self.forgetful.len();
         let needed = members - to_keep + 1;
+        let forgetful = self.forgetful.len();
+        if answered < needed && forgetful > 0 {
+            let message = format!(
+                "{forgetful} of {members} servers recover and may have forgotten a holder, and only {answered} others answer, \
+                 where it takes {needed} to be sure that nobody holds the lock: ask again, or see `tenure doctor`"
+            );
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
         self.at_least(answered, needed, "be sure that nobody holds")
     }
 

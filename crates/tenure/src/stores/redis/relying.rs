@@ -9,7 +9,7 @@ use tenure_core::{
 
 use super::errors::Failure;
 
-/// How long a renewal waits for a confirmation before it makes do with the last one.
+/// For how long a confirmation is asked for. Renewals wait less for it, and make do with the last one.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// No hold is relied upon for longer than this after the last confirmation was asked for: `max_ttl`. Whoever takes the

@@ -143,6 +143,18 @@ async fn why_a_primary_is_not_confirmed_is_said() {
     }
 }
 
+/// The others may be back in a moment.
+#[tokio::test]
+async fn one_sentinel_that_refuses_does_not_speak_for_those_that_are_away() {
+    let server = RedisServer::start();
+    let (mut fakes, url) = super::back::fakes(&server, [Some(1); 3]).await;
+    fakes[0].change(|says| says.unaware = true);
+    fakes.truncate(1);
+    let error = refusal(&url).await;
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("one of them says"), "{error}");
+}
+
 #[tokio::test]
 async fn sentinels_and_servers_have_their_own_passwords() {
     let passwords = Passwords {

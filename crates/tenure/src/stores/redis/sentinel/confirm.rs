@@ -119,7 +119,9 @@ impl Sentinels {
         since: Moment,
         deadline: Moment,
     ) -> Result<(), Failure> {
-        let _turn = self.turn.lock().await;
+        let Some(_turn) = self.turn(deadline).await else {
+            return Err(Verdict::new(&self.service).unconfirmed(relied_on, &self.service));
+        };
         if self.last(relied_on).is_some_and(|asked| asked >= since) {
             return Ok(());
         }
@@ -139,10 +141,13 @@ impl Sentinels {
         primary: &Address,
         deadline: Moment,
     ) -> Result<Epoch, Failure> {
-        let _turn = self.turn.lock().await;
-        let asked = self.clock.now();
         let agreed = |verdict: &Verdict| verdict.agreed().is_some();
-        let verdict = self.ask_all(primary, deadline, agreed).await;
+        let turn = self.turn(deadline).await;
+        let asked = self.clock.now();
+        let verdict = match turn {
+            Some(_) => self.ask_all(primary, deadline, agreed).await,
+            None => Verdict::new(&self.service),
+        };
         let named = Configuration {
             primary: primary.clone(),
             epoch: verdict.agreed(),
@@ -152,6 +157,12 @@ impl Sentinels {
         };
         self.note(named, asked);
         Ok(epoch)
+    }
+
+    /// One asks at a time. Whoever does not come to it asks nobody: it would hang up on those who are being asked.
+    async fn turn(&self, deadline: Moment) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let left = deadline.since(self.clock.now());
+        bounded(&*self.clock, left, self.turn.lock()).await
     }
 
     /// When the last confirmation was asked for.

@@ -123,17 +123,23 @@ impl Sentinels {
         findings
     }
 
-    /// What a person can do something about, rather than that one of them is down.
+    /// What a person can do something about, if so many refuse for good that the others would not be enough.
     fn worst(&self, failures: Vec<Failure>) -> Failure {
-        let mut failures = failures.into_iter();
-        let advice = failures.find(|failure| failure.kind != ErrorKind::Unavailable);
-        advice.unwrap_or_else(|| {
-            let message = format!(
-                "none of the {} sentinels answers: are they running, and are these their addresses?",
-                self.sentinels.len()
-            );
-            Failure::new(ErrorKind::Unavailable, message).at(&self.service)
-        })
+        let refusals = failures.into_iter();
+        let refusals = refusals.filter(|failure| failure.kind != ErrorKind::Unavailable);
+        let refusals: Vec<_> = refusals.collect();
+        let count = self.sentinels.len();
+        let message = match refusals.first() {
+            Some(refusal) if self.service.is_refused_by(refusals.len()) => return refusal.clone(),
+            Some(refusal) => format!(
+                "none of the {count} sentinels names a primary; one of them says: {}",
+                refusal.error()
+            ),
+            None => format!(
+                "none of the {count} sentinels answers: are they running, and are these their addresses?"
+            ),
+        };
+        Failure::new(ErrorKind::Unavailable, message).at(&self.service)
     }
 
     async fn named_by(&self, sentinel: &Sentinel) -> Result<Address, Failure> {

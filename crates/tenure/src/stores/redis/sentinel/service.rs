@@ -84,6 +84,11 @@ impl Service {
     pub(super) fn majority(&self) -> usize {
         self.sentinels.len() / 2 + 1
     }
+
+    /// Whether so many refuse for good that the others are no majority, however long one waits for them.
+    pub(super) fn is_refused_by(&self, count: usize) -> bool {
+        count > self.sentinels.len() - self.majority()
+    }
 }
 
 fn sentinel(text: &str, tls: bool) -> Result<Address, Error> {

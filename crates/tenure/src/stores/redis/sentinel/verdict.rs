@@ -18,8 +18,8 @@ pub(super) struct Verdict {
     elsewhere: usize,
     /// So many know of no such service.
     unaware: usize,
-    /// Why one of them did not answer, if somebody can do something about that.
-    refusal: Option<Failure>,
+    /// Why the others did not answer, those about whom somebody can do something.
+    refusals: Vec<Failure>,
     /// Whether there are more of them than the URL names.
     more: bool,
 }
@@ -42,7 +42,7 @@ impl Verdict {
             here: Vec::new(),
             elsewhere: 0,
             unaware: 0,
-            refusal: None,
+            refusals: Vec::new(),
             more: false,
         }
     }
@@ -63,7 +63,7 @@ impl Verdict {
     /// One of them did not answer, or not what was asked.
     pub(super) fn miss(&mut self, failure: Failure) {
         if failure.kind != ErrorKind::Unavailable {
-            self.refusal.get_or_insert(failure);
+            self.refusals.push(failure);
         }
     }
 
@@ -82,8 +82,8 @@ impl Verdict {
     pub(super) fn unconfirmed(&self, wanted: &Configuration, service: &Service) -> Failure {
         let needed = self.needed;
         let heard = self.here.len() + self.elsewhere + self.unaware;
-        if let Some(refusal) = self.refusal.as_ref().filter(|_| heard == 0) {
-            return refusal.clone();
+        if heard == 0 && service.is_refused_by(self.refusals.len()) {
+            return self.refusals[0].clone();
         }
         let agree = self.agreeing(wanted.epoch).min(needed.saturating_sub(1));
         let message = format!(
@@ -102,8 +102,6 @@ impl Verdict {
     fn why(&self) -> String {
         let why = if self.agreed().is_some() {
             "another server was the primary meanwhile"
-        } else if let Some(refusal) = &self.refusal {
-            return format!("one of them refuses to answer: {}", refusal.error());
         } else if self.here.contains(&None) {
             "some do not tell its config-epoch, as every sentinel does since Redis 2.8: upgrade them"
         } else if self.elsewhere > 0 {
@@ -111,6 +109,8 @@ impl Verdict {
              MASTER says at each)"
         } else if self.unaware > 0 {
             "some know of no such service: have them watch over it (SENTINEL MONITOR), or take them out of the URL"
+        } else if let Some(refusal) = self.refusals.first() {
+            return format!("one of them refuses to answer: {}", refusal.error());
         } else if self.here.len() >= self.needed {
             "they do not agree since when it is: some have not heard of a failover yet (compare the config-epoch that \
              SENTINEL MASTER says at each)"
@@ -126,5 +126,32 @@ impl Verdict {
     fn agreeing(&self, epoch: Option<Epoch>) -> usize {
         let agree = |it: &&Option<Epoch>| epoch.is_none() || **it == epoch;
         self.here.iter().filter(agree).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::options::{Address, Options};
+    use super::*;
+
+    #[test]
+    fn who_refuses_ends_no_wait_as_long_as_the_others_may_be_enough() {
+        let options = Options::parse("redis+sentinel://a,b,c/service").expect("a URL");
+        let Address::Service(service) = options.address else {
+            unreachable!("it names a service");
+        };
+        let wanted = Configuration {
+            primary: Address::Tcp {
+                host: "primary".to_owned(),
+                port: 6379,
+            },
+            epoch: None,
+        };
+        let mut verdict = Verdict::new(&service);
+        for kind in [ErrorKind::Unavailable, ErrorKind::Forbidden] {
+            verdict.miss(Failure::new(ErrorKind::Forbidden, "no"));
+            let failure = verdict.unconfirmed(&wanted, &service);
+            assert_eq!(failure.kind, kind, "{}", failure.error());
+        }
     }
 }
