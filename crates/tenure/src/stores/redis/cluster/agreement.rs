@@ -41,21 +41,40 @@ pub(super) enum Wanted {
     OneOfEach,
 }
 
-/// What was confirmed, and when that was asked for.
+/// The last confirmation of every place, and what it takes to get one.
 #[derive(Default)]
 pub(super) struct Confirmed {
-    last: std::sync::Mutex<HashMap<Place, Moment>>,
+    last: std::sync::Mutex<HashMap<Place, Confirmation>>,
     /// What the last asking has found out, by node: it serves all who waited for it.
     heard: std::sync::Mutex<HashMap<usize, Heard>>,
     /// Held while they are asked.
     turns: [tokio::sync::Mutex<()>; TURNS],
 }
 
+/// A majority has taken a node for the one that has a slot.
+#[derive(Clone, Debug)]
+pub(super) struct Confirmation {
+    /// When that was asked for.
+    pub(super) asked: Moment,
+    /// Whose data the node had then; `None` only if this user may not see that: the node itself has answered.
+    line: Option<Line>,
+}
+
+impl Confirmation {
+    /// Whether the life that began at the node with this replication id has gone on until it was asked. It has not if the node
+    /// was replaced for a while, also if it has its place back, so that all name it again.
+    pub(super) fn is_of(&self, line: Option<&str>) -> bool {
+        let both = self.line.as_ref().zip(line);
+        both.is_none_or(|(now, line)| now.goes_on_from(line))
+    }
+}
+
 /// What those who were asked about a node have said, by their numbers.
 struct Heard {
     asked: Moment,
     views: Vec<(usize, View)>,
-    /// Whose data the node had then; `None` if this user may not see that.
+    /// Whose data the node had then; `None` if this user may not see that, or the node is not among those who have
+    /// answered, so that nothing is confirmed.
     line: Option<Line>,
     /// Some may not be asked by this user.
     forbidden: Option<Failure>,
@@ -104,7 +123,10 @@ impl Nodes {
         let heard = self.confirmed.heard.lock();
         let heard = heard.unwrap_or_else(PoisonError::into_inner);
         let heard = heard.get(&node).filter(|heard| heard.asked >= since);
-        let Some(Heard { asked, views, .. }) = heard else {
+        let Some(Heard {
+            asked, views, line, ..
+        }) = heard
+        else {
             return HashSet::new();
         };
         let agreed = |place: &Place| agree(views, *place, wanted);
@@ -114,8 +136,10 @@ impl Nodes {
         }
         let mut last = self.confirmations();
         for place in &agreed {
-            let latest = last.entry(*place).or_insert(*asked);
-            *latest = (*latest).max(*asked);
+            if last.get(place).is_none_or(|latest| latest.asked < *asked) {
+                let (asked, line) = (*asked, line.clone());
+                last.insert(*place, Confirmation { asked, line });
+            }
         }
         agreed
     }
@@ -170,16 +194,6 @@ impl Nodes {
         heard.insert(node, said);
     }
 
-    /// Whether the life that began at this node with this replication id has gone on until it was last asked. It has not if
-    /// the node was replaced for a while, also if it has its place back, so that all name it again.
-    pub(super) fn goes_on(&self, node: usize, line: Option<&str>) -> bool {
-        let heard = self.confirmed.heard.lock();
-        let heard = heard.unwrap_or_else(PoisonError::into_inner);
-        let now = heard.get(&node).and_then(|heard| heard.line.as_ref());
-        now.zip(line)
-            .is_none_or(|(now, line)| now.goes_on_from(line))
-    }
-
     /// Why a node is not believed, in words.
     pub(super) fn why_unconfirmed(&self, node: usize) -> Failure {
         let heard = self.confirmed.heard.lock();
@@ -195,12 +209,12 @@ impl Nodes {
         heard.get(&node).map(|heard| heard.asked)
     }
 
-    /// When the last confirmation of this place was asked for.
-    pub(super) fn last(&self, place: Place) -> Option<Moment> {
-        self.confirmations().get(&place).copied()
+    /// The last confirmation of this place.
+    pub(super) fn last(&self, place: Place) -> Option<Confirmation> {
+        self.confirmations().get(&place).cloned()
     }
 
-    fn confirmations(&self) -> MutexGuard<'_, HashMap<Place, Moment>> {
+    fn confirmations(&self) -> MutexGuard<'_, HashMap<Place, Confirmation>> {
         let last = self.confirmed.last.lock();
         last.unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,22 +3,22 @@
 //!
 //! - A grant counts only after a majority of the primaries has confirmed the node as the one that has the
 //!   slot and is alive, asked *after* the grant had arrived.
-//! - It counts only if the life that made it goes on then: a node that was replaced meanwhile and has its place back is
-//!   confirmed as well, but another may have let somebody in.
+//! - A grant or a renewal counts only if the life that made it goes on then: a node that was replaced meanwhile and has its
+//!   place back is confirmed as well, but another may have let somebody in.
 //! - No hold is relied upon for longer than `max_ttl` after the last confirmation was asked for.
 //! - The life of a slot begins on a node only after so many others have named it that none can confirm another
 //!   any more (`memory::settle`).
 //!
 //! Why that is enough, and what it leaves open, is in `docs/decisions/010-redis-cluster.md`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tenure_core::{Error, Moment, PushedGrant, Recovery, Reply, Request};
 
 use super::super::errors::Failure;
 use super::super::relying::{Held, PATIENCE, Reliance, patience, prolongs};
-use super::agreement::{Place, Wanted};
+use super::agreement::{Confirmation, Place, Wanted};
 use super::nodes::Nodes;
 use crate::clock::bounded;
 
@@ -60,7 +60,7 @@ impl Nodes {
         let mut due: HashMap<usize, Vec<Place>> = HashMap::new();
         let prolonged = batch.iter().filter(|request| prolongs(request));
         for place in prolonged.filter_map(place) {
-            if self.reliance().is_due(self.last(place), now) {
+            if self.reliance().is_due(self.last_asked(place), now) {
                 due.entry(place.0).or_default().push(place);
             }
         }
@@ -89,13 +89,14 @@ impl Nodes {
         }
         let mut unsure: HashMap<usize, Vec<Place>> = HashMap::new();
         for (reply, answerer) in replies.iter().zip(answerers) {
-            let (Ok(reply), Some(Answerer { place, .. })) = (reply, answerer) else {
+            let (Ok(reply), Some(Answerer { place, line })) = (reply, answerer) else {
                 continue;
             };
+            let is_of = |last: Confirmation| last.is_of(line.as_deref());
             let asks = match Held::of(&reply.outcome) {
                 Some(Held::Granted) => true,
-                // Its slot has come to another node since.
-                Some(Held::Prolonged) => self.last(*place).is_none(),
+                // Its slot has come to another node since, or another life has begun there.
+                Some(Held::Prolonged) => !self.last(*place).is_some_and(is_of),
                 None => false,
             };
             if asks {
@@ -103,29 +104,23 @@ impl Nodes {
             }
         }
         let arrived = self.clock.now();
-        let asking = unsure.iter().map(async |(node, places)| {
-            let confirming = self.confirm(places, arrived, deadline);
-            (*node, confirming.await)
-        });
-        let confirmed: HashMap<usize, HashSet<Place>> = futures_util::future::join_all(asking)
-            .await
-            .into_iter()
-            .collect();
+        let asking = unsure.values();
+        let asking = asking.map(|places| self.confirm(places, arrived, deadline));
+        futures_util::future::join_all(asking).await;
         for (result, answerer) in replies.iter_mut().zip(answerers) {
             let (Ok(reply), Some(Answerer { place, line })) = (&mut *result, answerer) else {
                 continue;
             };
-            let left = self.reliance().left(self.last(*place), began);
-            let sure = match Held::shortened(reply, left) {
-                Some(Held::Granted) => {
-                    let confirmed = confirmed.get(&place.0);
-                    confirmed.is_some_and(|it| it.contains(place))
-                        && self.goes_on(place.0, line.as_deref())
-                }
+            let last = self.last(*place);
+            let asked = last.as_ref().map(|last| last.asked);
+            let left = self.reliance().left(asked, began);
+            let is_recent = match Held::shortened(reply, left) {
+                Some(Held::Granted) => asked.is_some_and(|asked| asked >= arrived),
                 Some(Held::Prolonged) => true,
                 None => continue,
             };
-            if !sure || left.is_zero() {
+            let is_of_it = last.is_some_and(|last| last.is_of(line.as_deref()));
+            if !is_recent || !is_of_it || left.is_zero() {
                 self.outdated.notify_one();
                 *result = Err(self.why_unconfirmed(place.0).error());
             }
@@ -141,9 +136,10 @@ impl Nodes {
         deadline: Moment,
     ) -> Option<PushedGrant> {
         let place = (node, self.keys.slot(&grant.name)?);
-        let confirmed = self.confirm(&[place], self.clock.now(), deadline).await;
-        let is_confirmed = confirmed.contains(&place) && self.goes_on(node, line);
-        is_confirmed.then(|| self.reliance().pushed(grant))
+        let arrived = self.clock.now();
+        self.confirm(&[place], arrived, deadline).await;
+        let last = self.last(place).filter(|last| last.asked >= arrived)?;
+        last.is_of(line).then(|| self.reliance().pushed(grant))
     }
 
     /// Whether the lives of these slots may begin at this node, which may have been promoted: asked now.
@@ -171,8 +167,12 @@ impl Nodes {
         places.iter().map(answer).collect()
     }
 
-    /// Which of these places of one node a majority, asked at or after `since`, has confirmed.
-    async fn confirm(&self, places: &[Place], since: Moment, deadline: Moment) -> HashSet<Place> {
-        self.agreed(places, Wanted::Majority, since, deadline).await
+    /// Asks a majority, at or after `since`, to confirm these places of one node.
+    async fn confirm(&self, places: &[Place], since: Moment, deadline: Moment) {
+        self.agreed(places, Wanted::Majority, since, deadline).await;
+    }
+
+    fn last_asked(&self, place: Place) -> Option<Moment> {
+        self.last(place).map(|last| last.asked)
     }
 }

@@ -10,8 +10,7 @@ use tenure_core::{Error, ErrorKind, Moment, Reply, Request};
 
 use super::super::connection::Link;
 use super::super::errors::Failure;
-use super::super::relying::Held;
-use super::super::step::{self, Nonces};
+use super::super::step::{self, Decided, Nonces};
 use super::agreement::Place;
 use super::confirm::Answerer;
 use super::nodes::Nodes;
@@ -157,43 +156,24 @@ async fn ask(
         }
     }
     let asking = groups.into_values().map(async |(link, group)| {
-        let line = |(_, (_, slot)): &(usize, Place)| link.memory.line(Some(*slot));
-        let before: Vec<_> = group.iter().map(line).collect();
         let requests = group.iter().map(|(index, _)| &batch[*index]);
         let replies = step::decide(&link, nonces, requests, deadline).await;
-        let replies = replies.into_iter().map(|reply| {
-            reply.map_err(|failure| {
-                notice(nodes, &link, &failure);
-                failure.at(&link.options.address)
-            })
-        });
-        let answers = group.iter().zip(before).zip(replies);
-        let answers = answers.map(|((asked, before), reply)| {
-            let (index, place) = *asked;
-            let after = line(asked);
-            let reply = match before.is_some() && before != after {
-                // In which of the two lives it was made is not sure.
-                true => reply.and_then(unless_granted),
-                false => reply,
+        let answers = group.iter().zip(replies);
+        let answers = answers.map(|((index, place), decided)| {
+            let (line, reply) = match decided {
+                Ok(Decided { reply, line }) => (line, Ok(reply)),
+                Err(failure) => {
+                    notice(nodes, &link, &failure);
+                    (None, Err(failure.at(&link.options.address)))
+                }
             };
-            let line = after.map(|(_, line)| line);
-            (index, Some(Answerer { place, line }), reply)
+            let place = *place;
+            (*index, Some(Answerer { place, line }), reply)
         });
         answers.collect::<Vec<_>>()
     });
     answers.extend(join_all(asking).await.into_iter().flatten());
     answers
-}
-
-/// What was granted has to be asked for again.
-fn unless_granted(reply: Reply) -> Result<Reply, Failure> {
-    match Held::of(&reply.outcome) {
-        Some(Held::Granted) => Err(Failure::new(
-            ErrorKind::Unavailable,
-            "the node has begun another life while it answered: ask again",
-        )),
-        _ => Ok(reply),
-    }
 }
 
 /// A failure says something about the nodes, too.

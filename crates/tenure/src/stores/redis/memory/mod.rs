@@ -98,9 +98,9 @@ impl Known {
         self.record.as_ref().map(|record| record.life)
     }
 
-    fn line(&self) -> Option<(Life, Arc<str>)> {
-        let record = self.record.as_ref()?;
-        Some((record.life, record.line.clone()))
+    /// The replication id with which the life began.
+    pub(super) fn line(&self) -> Option<Arc<str>> {
+        self.record.as_ref().map(|record| record.line.clone())
     }
 
     /// Whether another life has begun. Those who wait for a slot were told already if the connection is
@@ -137,11 +137,6 @@ impl Memory {
         self.lock().get(&part)?.epoch
     }
 
-    /// The life that is known, and the replication id with which it began.
-    pub(super) fn line(&self, part: Part) -> Option<(Life, Arc<str>)> {
-        self.lock().get(&part)?.line()
-    }
-
     /// What is known of the life that has pushed a grant; `None` if it is another than the one that is known.
     pub(super) fn pusher(&self, part: Part, life: Option<Life>) -> Option<Pusher> {
         let known = self.lock();
@@ -149,7 +144,7 @@ impl Memory {
         let strange = life.is_some_and(|life| known.and_then(Known::life) != Some(life));
         (!strange).then(|| Pusher {
             epoch: known.and_then(|known| known.epoch),
-            line: known.and_then(Known::line).map(|(_, line)| line),
+            line: known.and_then(Known::line),
         })
     }
 

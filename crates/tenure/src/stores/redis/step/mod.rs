@@ -6,6 +6,8 @@ mod item;
 mod nonce;
 mod send;
 
+use std::sync::Arc;
+
 use redis::Value;
 use tenure_core::{Error, ErrorKind, Moment, Outcome, Reply, Request};
 
@@ -28,18 +30,26 @@ pub(super) async fn apply(
 ) -> Vec<Result<Reply, Error>> {
     let failed = |failure: Failure| failure.at(&link.options.address).error();
     let results = decide(link, nonces, batch.iter(), link.deadline()).await;
-    let results = results.into_iter().map(|result| result.map_err(failed));
-    results.collect()
+    let reply = |result: Result<Decided, Failure>| result.map(|decided| decided.reply);
+    let results = results.into_iter().map(reply);
+    results.map(|result| result.map_err(failed)).collect()
 }
 
-/// The same with failures that say more.
+/// What was decided, and in which life of the server.
+pub(super) struct Decided {
+    pub(super) reply: Reply,
+    /// The replication id with which that began, if it is known.
+    pub(super) line: Option<Arc<str>>,
+}
+
+/// The same with answers and failures that say more.
 pub(super) async fn decide<'a>(
     link: &Link,
     nonces: &Nonces,
     batch: impl ExactSizeIterator<Item = &'a Request>,
     deadline: Moment,
-) -> Vec<Result<Reply, Failure>> {
-    let mut results: Vec<Option<Result<Reply, Failure>>> = Vec::with_capacity(batch.len());
+) -> Vec<Result<Decided, Failure>> {
+    let mut results: Vec<Option<Result<Decided, Failure>>> = Vec::with_capacity(batch.len());
     let mut items = Vec::with_capacity(batch.len());
     for (index, request) in batch.enumerate() {
         results.push(None);
@@ -53,11 +63,11 @@ pub(super) async fn decide<'a>(
     while !items.is_empty() {
         let answers = run(link, &items, deadline).await;
         let mut unfinished = Vec::new();
-        for (item, answer) in items.iter().zip(answers) {
+        for (item, (answer, line)) in items.iter().zip(answers) {
             match answer {
                 Ok(Answer { reply, more }) => {
                     if let Some(reply) = reply {
-                        results[item.index] = Some(Ok(reply));
+                        results[item.index] = Some(Ok(Decided { reply, line }));
                     }
                     unfinished.extend(more.map(|more| item.going_on(more, nonces)));
                 }
@@ -74,22 +84,31 @@ pub(super) async fn decide<'a>(
         .collect()
 }
 
-async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<Answer, Failure>> {
+/// The answer to one item, with the line of the life that has given it.
+type Answered = (Result<Answer, Failure>, Option<Arc<str>>);
+
+async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Answered> {
     let live = match link.live(deadline).await {
         Ok(live) => live,
-        Err(failure) => return items.iter().map(|_| Err(failure.clone())).collect(),
+        Err(failure) => {
+            let failed = |_| (Err(failure.clone()), None);
+            return items.iter().map(failed).collect();
+        }
     };
     let (calls, independent) = sorted(items);
     let mut answers: Vec<_> = items.iter().map(|_| None).collect();
+    let mut lines = vec![None; items.len()];
     // Calls that share a name must not overtake each other, not even when one of them has to be
     // repeated because the server forgot its script.
     let at_once = if independent { calls.len().max(1) } else { 1 };
     for calls in calls.chunks(at_once) {
         let values = send(link, &live, items, calls, deadline).await;
-        for (call, value) in calls.iter().zip(values) {
+        for (call, (value, known)) in calls.iter().zip(values) {
+            let line = known.and_then(|known| known.line());
             let read = value.and_then(|value| texts(value, call.items.len()));
             for (position, index) in call.items.iter().enumerate() {
                 let item = &items[*index];
+                lines[*index].clone_from(&line);
                 answers[*index] = Some(match &read {
                     Ok(texts) => decode::answer(&texts[position], item.nonce, &item.asked),
                     Err(failure) => Err(failure.clone()),
@@ -116,7 +135,7 @@ async fn run(link: &Link, items: &[Item<'_>], deadline: Moment) -> Vec<Result<An
     {
         link.discard(&live);
     }
-    answers
+    answers.into_iter().zip(lines).collect()
 }
 
 /// Whoever is kept waiting by a server that recovers again and again is told so.

@@ -14,17 +14,19 @@ use super::miscounted;
 /// Sends calls by the hash of their scripts, and those again in full that the server does not know.
 ///
 /// A server that does not know a script may have just started, and one that has begun another life
-/// has carried out nothing: either way hello comes first, and then those calls go out again.
+/// has carried out nothing: either way hello comes first, and then those calls go out again. With each answer comes what was
+/// known of the life that has given it.
 pub(super) async fn send(
     link: &Link,
     live: &Live,
     items: &[Item<'_>],
     calls: &[Call],
     deadline: Moment,
-) -> Vec<Result<Value, Failure>> {
+) -> Vec<(Result<Value, Failure>, Option<Known>)> {
     let mut values: Vec<Result<Value, Failure>> = vec![Err(forgetful()); calls.len()];
     let mut pending: Vec<usize> = (0..calls.len()).collect();
     let mut in_full = vec![false; calls.len()];
+    // To which life each was sent last, which is outdated if that has refused it.
     let mut outdated: Vec<Option<Known>> = vec![None; calls.len()];
     for _ in 0..ROUNDS {
         let parts = pending
@@ -71,7 +73,7 @@ pub(super) async fn send(
         }
         pending = again;
     }
-    values
+    values.into_iter().zip(outdated).collect()
 }
 
 /// What prelude.lua says when it carries out nothing because the server has begun another life.
