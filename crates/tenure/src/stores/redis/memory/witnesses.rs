@@ -96,8 +96,9 @@ fn is_promoted(look: &Look) -> bool {
     }
 }
 
-/// For how long a cluster's majority is waited for. If calls may last long, longer than usual, but whoever holds a lease has
-/// to hear in time why it is not renewed. Two groups of slots may need it, one after the other.
+/// For how long a cluster's majority is waited for. If calls may last long, longer than usual: a machine that stands still for
+/// a second is no reason to refuse a slot. A client may have given up its call by then, but the hello goes on without it, and
+/// the next call finds it done; within what a lease can afford, also if two groups of slots need it, one after the other.
 fn patience(options: &Options) -> Duration {
     let affordable = options.caution.max_ttl.duration() / 6;
     PATIENCE.max(affordable.min(options.call_timeout / 4))
