@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tenure_core::{
-    Error, ErrorKind, Fence, LockName, Moment, Outcome, Removed, Reply, Request, Snapshot,
+    Error, ErrorKind, Fence, LockName, Moment, Outcome, Removed, Reply, Request, Retry, Snapshot,
 };
 
 use super::Shared;
@@ -93,14 +93,18 @@ impl RollCall {
         let answered = self.poll.count(Voice::Yes) - self.forgetful.len();
         let needed = members - to_keep + 1;
         let forgetful = self.forgetful.len();
-        if answered < needed && forgetful > 0 {
+        let sure = self.at_least(answered, needed, "be sure that nobody holds");
+        let passes = sure
+            .as_ref()
+            .is_err_and(|error| error.retry() != Retry::Never);
+        if passes && forgetful > 0 {
             let message = format!(
-                "{forgetful} of {members} servers recover and may have forgotten a holder, and only {answered} others answer, \
+                "{forgetful} of {members} servers recover, or do not say whether they do, and may have forgotten a holder, and only {answered} others answer, \
                  where it takes {needed} to be sure that nobody holds the lock: ask again, or see `tenure doctor`"
             );
             return Err(Error::new(ErrorKind::Unavailable, message));
         }
-        self.at_least(answered, needed, "be sure that nobody holds")
+        sure
     }
 
     fn at_least(&mut self, answered: usize, needed: usize, what: &str) -> Result<(), Error> {

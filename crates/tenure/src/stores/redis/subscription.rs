@@ -58,6 +58,9 @@ fn spread(pause: Duration, now: Moment) -> Duration {
     pause.mul_f64(1.0 + (now.as_nanos() % 1_000) as f64 / 4_000.0)
 }
 
+/// For how long others are asked about a pushed grant: nobody else asks meanwhile, and holds need the next confirmation.
+const VOUCHING: Duration = Duration::from_secs(2);
+
 /// Passes on a push; under Sentinel and in a cluster only once it is sure that it comes from the primary.
 pub(super) fn deliver(
     listeners: &Arc<Listeners>,
@@ -86,7 +89,7 @@ pub(super) fn deliver(
         return listener.pushed(push);
     }
     tokio::spawn(async move {
-        let deadline = link.deadline();
+        let deadline = link.deadline().min(link.clock.now().plus(VOUCHING));
         let vouched = match (&link.sentinels, member.and_then(Member::all)) {
             (Some(sentinels), _) => {
                 let primary = address;

@@ -61,6 +61,12 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
+    /// Whether it speaks for what a life that began with this replication id has answered to what was sent at `began`. If it was
+    /// asked for before that, no line is needed: every other life begins later, and waits.
+    pub(super) fn serves(&self, began: Moment, line: Option<&str>) -> bool {
+        self.asked <= began || self.is_of(line)
+    }
+
     /// Whether the life that began at the node with this replication id has gone on until it was asked. It has not if the node
     /// was replaced for a while, also if it has its place back, so that all name it again.
     pub(super) fn is_of(&self, line: Option<&str>) -> bool {
@@ -92,7 +98,11 @@ impl Nodes {
         let Some((node, _)) = places.first() else {
             return HashSet::new();
         };
-        let _turn = self.confirmed.turns[node % TURNS].lock().await;
+        let turn = self.confirmed.turns[node % TURNS].lock();
+        let left = deadline.since(self.clock.now());
+        let Some(_turn) = bounded(&*self.clock, left, turn).await else {
+            return HashSet::new();
+        };
         let patience = deadline.min(self.clock.now().plus(HEARSAY));
         loop {
             let confirmed = self.confirmed_by_hearsay(*node, places, wanted, since);

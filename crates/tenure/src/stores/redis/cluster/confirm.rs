@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tenure_core::{Error, Moment, PushedGrant, Recovery, Reply, Request};
+use tenure_core::{Error, ErrorKind, Moment, PushedGrant, Recovery, Reply, Request};
 
 use super::super::errors::Failure;
 use super::super::relying::{Held, PATIENCE, Reliance, patience, prolongs};
@@ -29,6 +29,9 @@ pub(super) struct Answerer {
     /// The replication id with which the life began that has answered, if that is known.
     pub(super) line: Option<Arc<str>>,
 }
+
+/// Why an answer of a life that has ended is none.
+const REPLACED: &str = "the node was replaced for a while and has its place back: ask again";
 
 impl Nodes {
     /// Whether the word of one node is not enough.
@@ -92,11 +95,11 @@ impl Nodes {
             let (Ok(reply), Some(Answerer { place, line })) = (reply, answerer) else {
                 continue;
             };
-            let is_of = |last: Confirmation| last.is_of(line.as_deref());
+            let serves = |last: Confirmation| last.serves(began, line.as_deref());
             let asks = match Held::of(&reply.outcome) {
                 Some(Held::Granted) => true,
                 // Its slot has come to another node since, or another life has begun there.
-                Some(Held::Prolonged) => !self.last(*place).is_some_and(is_of),
+                Some(Held::Prolonged) => !self.last(*place).is_some_and(serves),
                 None => false,
             };
             if asks {
@@ -119,10 +122,13 @@ impl Nodes {
                 Some(Held::Prolonged) => true,
                 None => continue,
             };
-            let is_of_it = last.is_some_and(|last| last.is_of(line.as_deref()));
-            if !is_recent || !is_of_it || left.is_zero() {
+            let serves = last.is_some_and(|last| last.serves(began, line.as_deref()));
+            if !is_recent || left.is_zero() {
                 self.outdated.notify_one();
                 *result = Err(self.why_unconfirmed(place.0).error());
+            } else if !serves {
+                self.outdated.notify_one();
+                *result = Err(Error::new(ErrorKind::Unavailable, REPLACED));
             }
         }
     }

@@ -240,11 +240,19 @@ async fn carry_on(
     };
     let live = live.clone();
     let greeting = tokio::spawn(async move {
-        let met = greet_strangers(&link, &live, &parts, deadline).await;
+        // What it finds out is of no use on another connection, where the next hello waits for this one.
+        let mut given_up = live.given_up.clone();
+        let met = tokio::select! {
+            met = greet_strangers(&link, &live, &parts, deadline) => met,
+            _ = given_up.changed() => {
+                let failed = || Err(Failure::given_up(&live.address));
+                parts.iter().map(|_| failed()).collect()
+            }
+        };
         drop(alone);
         met
     });
-    // It is broken off only together with the runtime.
+    // Otherwise it is broken off only together with the runtime.
     greeting.await.unwrap_or_default()
 }
 

@@ -17,7 +17,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tenure_core::{Error, Moment, PushedGrant, Reply, Request};
+use tenure_core::{Error, ErrorKind, Moment, PushedGrant, Reply, Request};
 
 use super::super::errors::Failure;
 use super::super::options::Address;
@@ -120,7 +120,7 @@ impl Sentinels {
         deadline: Moment,
     ) -> Result<(), Failure> {
         let Some(_turn) = self.turn(deadline).await else {
-            return Err(Verdict::new(&self.service).unconfirmed(relied_on, &self.service));
+            return Err(unasked(&relied_on.primary));
         };
         if self.last(relied_on).is_some_and(|asked| asked >= since) {
             return Ok(());
@@ -142,12 +142,11 @@ impl Sentinels {
         deadline: Moment,
     ) -> Result<Epoch, Failure> {
         let agreed = |verdict: &Verdict| verdict.agreed().is_some();
-        let turn = self.turn(deadline).await;
-        let asked = self.clock.now();
-        let verdict = match turn {
-            Some(_) => self.ask_all(primary, deadline, agreed).await,
-            None => Verdict::new(&self.service),
+        let Some(_turn) = self.turn(deadline).await else {
+            return Err(unasked(primary));
         };
+        let asked = self.clock.now();
+        let verdict = self.ask_all(primary, deadline, agreed).await;
         let named = Configuration {
             primary: primary.clone(),
             epoch: verdict.agreed(),
@@ -225,4 +224,9 @@ impl Sentinels {
         }
         view
     }
+}
+
+fn unasked(primary: &Address) -> Failure {
+    let message = "the sentinels were not asked in time whether this is the primary: an earlier question waits for their answers";
+    Failure::new(ErrorKind::Unavailable, message).at(primary)
 }

@@ -90,7 +90,7 @@ impl Sentinels {
             }
         }
         if named.is_empty() {
-            return Err(self.worst(failures));
+            return Err(self.worst(&failures));
         }
         named.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
         Ok(named.into_iter().map(|(address, _)| address).collect())
@@ -124,13 +124,14 @@ impl Sentinels {
     }
 
     /// What a person can do something about, if so many refuse for good that the others would not be enough.
-    fn worst(&self, failures: Vec<Failure>) -> Failure {
-        let refusals = failures.into_iter();
-        let refusals = refusals.filter(|failure| failure.kind != ErrorKind::Unavailable);
-        let refusals: Vec<_> = refusals.collect();
+    fn worst(&self, failures: &[Failure]) -> Failure {
+        if let Some(refusal) = self.service.refusal(failures) {
+            return refusal.clone();
+        }
         let count = self.sentinels.len();
-        let message = match refusals.first() {
-            Some(refusal) if self.service.is_refused_by(refusals.len()) => return refusal.clone(),
+        let mut failures = failures.iter();
+        let refusal = failures.find(|failure| failure.kind != ErrorKind::Unavailable);
+        let message = match refusal {
             Some(refusal) => format!(
                 "none of the {count} sentinels names a primary; one of them says: {}",
                 refusal.error()

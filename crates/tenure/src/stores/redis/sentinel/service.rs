@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use tenure_core::{Error, ErrorKind};
+use tenure_core::{Error, ErrorKind, Retry};
 use url::Url;
 
+use super::super::errors::Failure;
 use super::super::options::{Address, decoded, non_empty};
 
 const SENTINEL_PORT: u16 = 26379;
@@ -85,9 +86,12 @@ impl Service {
         self.sentinels.len() / 2 + 1
     }
 
-    /// Whether so many refuse for good that the others are no majority, however long one waits for them.
-    pub(super) fn is_refused_by(&self, count: usize) -> bool {
-        count > self.sentinels.len() - self.majority()
+    /// What is said by so many who refuse for good that the others are no majority, however long one waits for them.
+    pub(super) fn refusal<'a>(&self, failures: &'a [Failure]) -> Option<&'a Failure> {
+        let lasting = |failure: &&Failure| failure.error().retry() == Retry::Never;
+        let count = failures.iter().filter(lasting).count();
+        let is_enough = count > self.sentinels.len() - self.majority();
+        failures.iter().find(lasting).filter(|_| is_enough)
     }
 }
 

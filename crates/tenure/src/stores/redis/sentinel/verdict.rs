@@ -82,8 +82,8 @@ impl Verdict {
     pub(super) fn unconfirmed(&self, wanted: &Configuration, service: &Service) -> Failure {
         let needed = self.needed;
         let heard = self.here.len() + self.elsewhere + self.unaware;
-        if heard == 0 && service.is_refused_by(self.refusals.len()) {
-            return self.refusals[0].clone();
+        if let Some(refusal) = service.refusal(&self.refusals).filter(|_| heard == 0) {
+            return refusal.clone();
         }
         let agree = self.agreeing(wanted.epoch).min(needed.saturating_sub(1));
         let message = format!(
