@@ -61,12 +61,6 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
-    /// Whether it speaks for what a life that began with this replication id has answered to what was sent at `began`. If it was
-    /// asked for before that, no line is needed: every other life begins later, and waits.
-    pub(super) fn serves(&self, began: Moment, line: Option<&str>) -> bool {
-        self.asked <= began || self.is_of(line)
-    }
-
     /// Whether the life that began at the node with this replication id has gone on until it was asked. It has not if the node
     /// was replaced for a while, also if it has its place back, so that all name it again.
     pub(super) fn is_of(&self, line: Option<&str>) -> bool {

@@ -31,7 +31,7 @@ pub(super) struct Answerer {
 }
 
 /// Why an answer of a life that has ended is none.
-const REPLACED: &str = "the node was replaced for a while and has its place back: ask again";
+const REPLACED: &str = "the node was replaced, or has restarted, since it answered: ask again";
 
 impl Nodes {
     /// Whether the word of one node is not enough.
@@ -95,11 +95,11 @@ impl Nodes {
             let (Ok(reply), Some(Answerer { place, line })) = (reply, answerer) else {
                 continue;
             };
-            let serves = |last: Confirmation| last.serves(began, line.as_deref());
+            let is_of = |last: Confirmation| last.is_of(line.as_deref());
             let asks = match Held::of(&reply.outcome) {
                 Some(Held::Granted) => true,
                 // Its slot has come to another node since, or another life has begun there.
-                Some(Held::Prolonged) => !self.last(*place).is_some_and(serves),
+                Some(Held::Prolonged) => !self.last(*place).is_some_and(is_of),
                 None => false,
             };
             if asks {
@@ -122,11 +122,11 @@ impl Nodes {
                 Some(Held::Prolonged) => true,
                 None => continue,
             };
-            let serves = last.is_some_and(|last| last.serves(began, line.as_deref()));
+            let is_of_it = last.is_some_and(|last| last.is_of(line.as_deref()));
             if !is_recent || left.is_zero() {
                 self.outdated.notify_one();
                 *result = Err(self.why_unconfirmed(place.0).error());
-            } else if !serves {
+            } else if !is_of_it {
                 self.outdated.notify_one();
                 *result = Err(Error::new(ErrorKind::Unavailable, REPLACED));
             }
