@@ -19,7 +19,12 @@ async fn a_primary_without_a_majority_grants_nothing_and_its_holds_end() {
     assert!(!served.contains("CLUSTERDOWN"), "it would have gone on");
     let error = refused.expect_err("nobody confirms it");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.to_string().contains("majority"), "{error}");
+    // Whose time is over first, the store's or the client's, is chance.
+    let words = error.to_string();
+    assert!(
+        words.contains("majority") || words.contains("did not answer"),
+        "{error}"
+    );
     let again = async || try_take(&tenure, &free).await.ok().flatten();
     drop(eventually_async("it goes on with them", again).await);
 }
